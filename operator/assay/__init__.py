@@ -1,0 +1,3 @@
+"""Assay evaluates coding agents on Kubernetes so that somebody else can repeat the measurement."""
+
+__version__ = "0.1.0"

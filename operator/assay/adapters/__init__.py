@@ -1,0 +1,1 @@
+"""The outside world behind small interfaces: Kubernetes, S3, metrics, events."""

@@ -1,0 +1,24 @@
+"""Labels, annotations and well-known names that tie Kubernetes objects to a run."""
+
+GROUP = "assay.dev"
+VERSION = "v1alpha1"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+
+ROLE = f"{GROUP}/role"
+ROLE_ATTEMPT = "attempt"
+ROLE_GATEWAY = "gateway"
+RUN_UID = f"{GROUP}/run-uid"
+NETWORK = f"{GROUP}/network"
+"""`none` or `internet`: chooses the chart's static NetworkPolicy for an attempt pod."""
+
+TRY_SPEC = f"{GROUP}/try-spec"
+"""Annotation of the pod: the whole `TrySpec` as JSON, read by runner and gateway alike."""
+RENDERED_DIGEST = f"{GROUP}/rendered-digest"
+"""Annotation of the Job: digest of the pod template as rendered; a pod that differs is `PodMutated`."""
+
+ATTEMPT_SERVICE_ACCOUNT = "assay-attempt"
+GATEWAY_SERVICE = "assay-gateway"
+GATEWAY_HOST = "assay-gateway.internal"
+"""Name under which attempt pods reach the gateway, by `hostAliases`."""
+GATEWAY_PORT = 8080
+GATEWAY_AUDIENCE = "assay-gateway"

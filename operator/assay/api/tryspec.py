@@ -1,0 +1,99 @@
+"""What the operator tells a try: the one document that runner and gateway both read.
+
+It travels as the pod's annotation `assay.dev/try-spec` (at most 64 KiB), so what the gateway allows and what
+the runner does cannot differ. It holds names of Secrets, never their values.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from assay.api.base import Digest, DNSLabel, DNSName, Record, VersionedRecord
+from assay.api.ledgerfile import NetworkMode, Seconds, TaskId, VerifierMode
+
+ModelRole = Literal["main", "subagent", "fallback", "judge"]
+ProviderAPI = Literal["OpenAIChat", "AnthropicMessages"]
+
+
+class AttemptIdentity(Record):
+    """Which attempt, and which try of it."""
+
+    run_name: DNSName
+    run_uid: str = Field(pattern=r"^[0-9a-f-]{36}$")
+    namespace: DNSLabel
+    ledger: DNSName
+    task: TaskId
+    variant: DNSName
+    repetition: Annotated[int, Field(ge=0, le=99)]
+    try_number: Annotated[int, Field(ge=1, le=999)]
+    job_name: DNSLabel
+
+
+class SecretKeyRef(Record):
+    """A key of a Secret in the run's namespace."""
+
+    name: DNSName
+    key: str = Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)
+
+
+class ModelTarget(Record):
+    """One model that the variant declares, by role, and where the gateway finds it."""
+
+    role: ModelRole
+    name: str = Field(min_length=1, max_length=200)
+    api: ProviderAPI
+    endpoint: str = Field(pattern=r"^https?://", max_length=500)
+    secret_ref: SecretKeyRef | None = None
+    reasoning_effort: str | None = Field(default=None, max_length=50)
+    sampling: dict[str, Any] = Field(default_factory=dict)
+
+
+class AgentSpec(Record):
+    """The agent as Harbor knows it, with everything that can change its behaviour."""
+
+    name: str = Field(min_length=1, max_length=100)
+    version: str | None = Field(default=None, max_length=100)
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    environment: dict[str, str] = Field(default_factory=dict)
+
+
+class Deadlines(Record):
+    """Seconds a phase may take; the agent's clock starts in the container."""
+
+    setup_seconds: Seconds
+    agent_seconds: Seconds
+    verifier_seconds: Seconds
+    upload_seconds: Seconds
+
+
+class TaskRef(Record):
+    """The task as the ledger froze it."""
+
+    id: TaskId
+    archive_digest: Digest
+    verifier_mode: VerifierMode
+    network: NetworkMode
+    environment_image: str = Field(max_length=512)
+    verifier_image: str | None = Field(default=None, max_length=512)
+
+
+class StorageTarget(Record):
+    """Where evidence goes; the endpoint is the gateway's configuration."""
+
+    bucket: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")
+    prefix: str = Field(max_length=300, pattern=r"^([A-Za-z0-9._-]+/)*$")
+    archive_prefix: str = Field(default="tasks/", max_length=300)
+
+
+class TrySpec(VersionedRecord):
+    """Everything that one try needs to know."""
+
+    identity: AttemptIdentity
+    ledger_digest: Digest
+    variant_fingerprint: Digest
+    task: TaskRef
+    agent: AgentSpec
+    models: Annotated[list[ModelTarget], Field(max_length=8)] = Field(default_factory=list)
+    deadlines: Deadlines
+    storage: StorageTarget
+    gateway_url: str = Field(pattern=r"^https?://", max_length=300)

@@ -1,0 +1,1 @@
+"""Pure functions: no input, no output, no clock of their own."""
