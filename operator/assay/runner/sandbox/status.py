@@ -1,0 +1,36 @@
+"""gRPC statuses as the exceptions that callers handle."""
+
+import grpc
+from grpc import aio
+
+from assay.runner.sandbox.errors import (
+    SandboxError,
+    SandboxLost,
+    SandboxPathNotFound,
+    SandboxPhaseEnded,
+    SandboxRequestError,
+    SandboxTransferError,
+)
+
+_EXCEPTIONS: dict[grpc.StatusCode, type[SandboxError]] = {
+    grpc.StatusCode.UNAVAILABLE: SandboxLost,
+    # A deadline is only ever set as a net below sandboxd's own timeout.
+    grpc.StatusCode.DEADLINE_EXCEEDED: SandboxLost,
+    # The peer reset the stream: sandboxd never does while it lives.
+    grpc.StatusCode.CANCELLED: SandboxLost,
+    grpc.StatusCode.INVALID_ARGUMENT: SandboxRequestError,
+    grpc.StatusCode.FAILED_PRECONDITION: SandboxRequestError,
+    grpc.StatusCode.NOT_FOUND: SandboxPathNotFound,
+    grpc.StatusCode.DATA_LOSS: SandboxTransferError,
+    grpc.StatusCode.ABORTED: SandboxPhaseEnded,
+}
+
+
+def translated(error: aio.AioRpcError, doing: str) -> SandboxError:
+    """The exception for a failed call.
+
+    Args:
+        doing: What was being done, for the message: "exec in /sock/environment/s".
+    """
+    kind = _EXCEPTIONS.get(error.code(), SandboxError)
+    return kind(f"{doing}: {error.details() or error.code().name}")
