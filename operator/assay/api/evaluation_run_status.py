@@ -1,0 +1,303 @@
+"""Status of an EvaluationRun: below 128 KiB at any size, because what grows lies in S3 (cases.md BAR 8)."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+
+from assay.api.base import ImageByDigest
+from assay.api.conditions import Timestamp
+from assay.api.outcome import OutcomeClass
+from assay.api.resource import (
+    UID,
+    BoundedDigest,
+    Bucket,
+    Conditions,
+    Count,
+    DecimalString,
+    ResourceName,
+    StatusPart,
+    list_map,
+    rules,
+)
+
+MAX_ROWS = 100
+MAX_FAILURES = 20
+FAILURE_MESSAGE_LIMIT = 300
+
+
+class RunCondition(StrEnum):
+    """Condition types of an EvaluationRun."""
+
+    LEDGERS_VERIFIED = "LedgersVerified"
+    """Every ledger that the run names exists, is verified, and is the one that the run started with."""
+    VARIANTS_RESOLVED = "VariantsResolved"
+    """Every variant exists, has a fingerprint, and is the one that the run started with."""
+    PROGRESSING = "Progressing"
+    """Tries are being made; False with the cause when the run waits or has ended."""
+    SUSPENDED = "Suspended"
+    """No new try is started: by `spec.suspend`, or because going on would waste money or spoil figures."""
+    STALLED = "Stalled"
+    """Nothing has moved for long although tries are outstanding; the message says what is waited for."""
+    COMPLETE = "Complete"
+    """Every planned attempt is recorded and coverage reaches `spec.minCoveragePercent`. Terminal."""
+    FAILED = "Failed"
+    """The run has ended without reaching its coverage, or can never start. Terminal."""
+    PUBLISHABLE = "Publishable"
+    """The figures may stand as a ranking: see docs/reference; False carries every cause in its message."""
+
+
+class RunReason(StrEnum):
+    """Reasons of an EvaluationRun's conditions."""
+
+    # LedgersVerified
+    VERIFIED = "Verified"
+    LEDGER_NOT_FOUND = "LedgerNotFound"
+    LEDGER_NOT_VERIFIED = "LedgerNotVerified"
+    """The Ledger exists and is not verified (yet); its own condition says why."""
+    DIGEST_MISMATCH = "DigestMismatch"
+    LEDGER_REPLACED = "LedgerReplaced"
+    """A Ledger of that name has another UID than at the start."""
+
+    # VariantsResolved
+    RESOLVED = "Resolved"
+    VARIANT_NOT_FOUND = "VariantNotFound"
+    VARIANT_NOT_ACCEPTED = "VariantNotAccepted"
+    VARIANT_REPLACED = "VariantReplaced"
+    BASELINE_NOT_FOUND = "BaselineNotFound"
+    SECRET_MISSING = "SecretMissing"  # noqa: S105  a reason, not a secret
+    """A variant's Secret or its key does not exist."""
+
+    # Progressing
+    RUNNING = "Running"
+    WAITING_FOR_LEDGERS = "WaitingForLedgers"
+    WAITING_FOR_VARIANTS = "WaitingForVariants"
+    WAITING_FOR_STORAGE = "WaitingForStorage"
+    """The object store cannot be reached, refuses the credentials, or lacks the bucket; nothing is lost."""
+    WAITING_FOR_GATEWAY = "WaitingForGateway"
+    WAITING_FOR_QUOTA = "WaitingForQuota"
+    """Kueue or a resource quota holds the Jobs back."""
+    PODS_REFUSED = "PodsRefused"
+    """The namespace refuses the pods (pod security, admission policy); the message is the API server's."""
+    UNSCHEDULABLE = "Unschedulable"
+    IMAGE_UNAVAILABLE = "ImageUnavailable"
+    FINISHED = "Finished"
+
+    # Suspended
+    NOT_SUSPENDED = "NotSuspended"
+    REQUESTED = "Requested"
+    """`spec.suspend` is true."""
+    ISOLATION_ABSENT = "IsolationAbsent"
+    PROVIDER_AUTH = "ProviderAuth"
+    PROVIDER_FUNDS = "ProviderFunds"
+    LEDGER_MISMATCH = "LedgerMismatch"
+    BUDGET_EXHAUSTED = "BudgetExhausted"
+    CIRCUIT_OPEN = "CircuitOpen"
+    """The first tries all failed in the same way."""
+
+    # Stalled
+    MOVING = "Moving"
+    NO_PROGRESS = "NoProgress"
+
+    # Complete, Failed
+    ATTEMPTS_OUTSTANDING = "AttemptsOutstanding"
+    ALL_RECORDED = "AllRecorded"
+    COVERAGE_TOO_LOW = "CoverageTooLow"
+    NO_VALID_ATTEMPT = "NoValidAttempt"
+    TOO_MANY_ATTEMPTS = "TooManyAttempts"
+    PLAN_VIOLATED = "PlanViolated"
+    """The run asks for what the ledger's plan forbids, e.g. more retries; the message names the field."""
+    UNSUPPORTED = "Unsupported"
+    """The spec asks for what this version cannot do; the message names the field."""
+    NOT_FAILED = "NotFailed"
+
+    # Publishable
+    PREREQUISITES_MET = "PrerequisitesMet"
+    PREREQUISITES_MISSING = "PrerequisitesMissing"
+
+
+class AttemptCounts(StatusPart):
+    """Attempts by state. The states are disjoint and their sum is `planned`."""
+
+    planned: Count = Field(
+        default=0, description="planned attempts: tasks times variants times repetitions, over all ledgers."
+    )
+    waiting: Count = Field(default=0, description="waiting attempts: no live try and no final result.")
+    live: Count = Field(default=0, description="live attempts: a try of theirs has a Job.")
+    recorded: Count = Field(default=0, description="recorded attempts: a retained try with a score.")
+    invalid: Count = Field(
+        default=0, description="invalid attempts: retries are spent and no try gave a score; lowers coverage."
+    )
+
+    @model_validator(mode="after")
+    def _sum_is_planned(self) -> Self:
+        total = self.waiting + self.live + self.recorded + self.invalid
+        if total != self.planned:
+            raise ValueError(f"waiting + live + recorded + invalid is {total}, but planned is {self.planned}")
+        return self
+
+
+class OutcomeCount(StatusPart):
+    """How many finished tries ended in an outcome class."""
+
+    outcome: Annotated[OutcomeClass, Field(description="outcome class, see docs/reference/outcomes.md.")]
+    tries: Count = Field(description="tries that ended so, replaced ones included.")
+
+
+class Failure(StatusPart):
+    """A try that did not give a score."""
+
+    job_name: Annotated[str, StringConstraints(max_length=63)] = Field(description="jobName of the try.")
+    task: Annotated[str, StringConstraints(max_length=250)] = Field(description="task of the attempt.")
+    variant: ResourceName = Field(description="variant of the attempt.")
+    repetition: Count = Field(description="repetition of the attempt, from 0.")
+    outcome: OutcomeClass = Field(description="outcome class of the try.")
+    message: Annotated[str, StringConstraints(max_length=FAILURE_MESSAGE_LIMIT)] = Field(
+        default="", description="message says the cause in words."
+    )
+    time: Timestamp = Field(description="time at which the try was recorded.")
+
+
+class ResolvedLedger(StatusPart):
+    """A ledger as it was when the run started."""
+
+    name: ResourceName = Field(description="name of the Ledger.")
+    uid: UID = Field(description="uid of the Ledger; another object of the same name stops the run.")
+    digest: BoundedDigest = Field(description="digest of the ledger file.")
+    plan_digest: BoundedDigest = Field(description="planDigest of the canonical plan in the header.")
+    tasks: Count = Field(description="tasks in the ledger.")
+
+
+class ResolvedVariant(StatusPart):
+    """A variant as it was when the run started."""
+
+    name: ResourceName = Field(description="name of the AgentVariant.")
+    uid: UID = Field(description="uid of the AgentVariant; another object of the same name stops the run.")
+    fingerprint: BoundedDigest = Field(description="fingerprint of the variant.")
+
+
+class ResolvedImages(StatusPart):
+    """Images of Assay that the run started with; an upgrade of the operator does not change them."""
+
+    runner: ImageByDigest = Field(description="runner image by digest.")
+    sandboxd: ImageByDigest = Field(description="sandboxd image by digest.")
+
+
+class Resolved(StatusPart):
+    """Everything that the run's names stood for when it started."""
+
+    ledgers: Annotated[
+        list[ResolvedLedger], Field(max_length=20, json_schema_extra=list_map("name"), default_factory=list)
+    ] = Field(description="ledgers as they were at the start.")
+    variants: Annotated[
+        list[ResolvedVariant], Field(max_length=50, json_schema_extra=list_map("name"), default_factory=list)
+    ] = Field(description="variants as they were at the start.")
+    images: ResolvedImages | None = Field(default=None, description="images of Assay that execute the tries.")
+
+
+class Mean(StatusPart):
+    """A mean over the attempts whose value is known, and how many those are."""
+
+    mean: DecimalString = Field(description="mean of the known values.")
+    n: Count = Field(description="n is how many attempts have a known value.")
+
+
+class VectorRow(StatusPart):
+    """The result of one variant on one ledger: never a percentage without its companions.
+
+    A companion that is absent is unknown (shown as —), never zero.
+    """
+
+    ledger: ResourceName = Field(description="ledger that was measured on.")
+    variant: ResourceName = Field(description="variant that was measured.")
+    planned: Count = Field(description="planned attempts of this row.")
+    valid: Count = Field(description="valid attempts: those with a score.")
+    coverage: DecimalString = Field(description="coverage is valid over planned.")
+    score_strict: DecimalString | None = Field(
+        default=None, description="scoreStrict is the mean over tasks with every missing score as 0."
+    )
+    score_valid: DecimalString | None = Field(
+        default=None, description="scoreValid is the mean over tasks of the valid attempts alone."
+    )
+    input_tokens: Mean | None = Field(
+        default=None, description="inputTokens an attempt, cache reads and writes included."
+    )
+    cache_read_tokens: Mean | None = Field(default=None, description="cacheReadTokens an attempt.")
+    cache_write_tokens: Mean | None = Field(default=None, description="cacheWriteTokens an attempt.")
+    output_tokens: Mean | None = Field(default=None, description="outputTokens an attempt, with reasoning.")
+    agent_seconds: Mean | None = Field(default=None, description="agentSeconds an attempt.")
+    total_seconds: Mean | None = Field(default=None, description="totalSeconds an attempt, all phases.")
+    cost_usd: Mean | None = Field(default=None, description="costUsd an attempt; absent = unknown.")
+    tries: Count = Field(default=0, description="tries that were made, replaced ones included.")
+    infra_errors: Count = Field(
+        default=0, description="infraErrors is how many tries were lost to the infrastructure."
+    )
+    refusals: Count = Field(default=0, description="refusals is how many tries a model or provider refused.")
+    flagged: Count = Field(default=0, description="flagged is how many retained tries carry a flag.")
+    harness_commit: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+        default=None, description="harnessCommit is the commit of Assay that ran the tries; absent if mixed."
+    )
+    harbor_version: Annotated[str, StringConstraints(max_length=50)] | None = Field(
+        default=None, description="harborVersion that ran the tries; absent if mixed."
+    )
+    ledger_digest: BoundedDigest = Field(description="ledgerDigest of the ledger file.")
+
+
+class Report(StatusPart):
+    """Where the run's report is."""
+
+    revision: Count = Field(description="revision of the report; a retry makes the next one.")
+    digest: BoundedDigest = Field(description="digest of the report's bytes.")
+    bucket: Bucket = Field(description="bucket that holds the report.")
+    key: Annotated[str, StringConstraints(max_length=1024)] = Field(description="key of the report.")
+
+
+class EvaluationRunStatus(StatusPart):
+    """How far the run is, and what came out."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                "!has(oldSelf.startedAt) || (has(self.startedAt) && self.startedAt == oldSelf.startedAt)",
+                "startedAt never moves",
+            )
+        )
+    )
+
+    observed_generation: Count = Field(
+        default=0, description="observedGeneration is the metadata.generation that this status is of."
+    )
+    conditions: Conditions = Field(
+        default_factory=list,
+        max_length=16,
+        description="conditions: LedgersVerified, VariantsResolved, Progressing, Suspended, Stalled, "
+        "Complete, Failed, Publishable.",
+    )
+    started_at: Timestamp | None = Field(
+        default=None, description="startedAt is when the first Job was about to be made; freezes the spec."
+    )
+    completed_at: Timestamp | None = Field(default=None, description="completedAt is when the run ended.")
+    attempts: AttemptCounts = Field(
+        default_factory=AttemptCounts, description="attempts by state; the states' sum is planned."
+    )
+    outcomes: Annotated[
+        list[OutcomeCount], Field(max_length=40, json_schema_extra=list_map("outcome"), default_factory=list)
+    ] = Field(description="outcomes of the finished tries.")
+    recent_failures: Annotated[
+        list[Failure],
+        Field(max_length=MAX_FAILURES, json_schema_extra=list_map("jobName"), default_factory=list),
+    ] = Field(description="recentFailures are the newest tries without a score, newest first; at most 20.")
+    resolved: Resolved | None = Field(
+        default=None, description="resolved is what the run's names stood for when it started."
+    )
+    vector: Annotated[
+        list[VectorRow],
+        Field(max_length=MAX_ROWS, json_schema_extra=list_map("ledger", "variant"), default_factory=list),
+    ] = Field(description="vector has one row for each ledger and variant.")
+    evidence_prefix: Annotated[str, StringConstraints(max_length=512)] | None = Field(
+        default=None, description="evidencePrefix below which everything of the run lies in the bucket."
+    )
+    observed_retry: Count = Field(
+        default=0, description="observedRetry is the last value of spec.retry.unscoredOnly that was acted on."
+    )
+    report: Report | None = Field(default=None, description="report of the finished run.")
