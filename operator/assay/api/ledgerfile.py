@@ -1,7 +1,7 @@
 """`ledger.jsonl`: one header line with the analysis plan, then one canonical-JSON line a task."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -10,6 +10,12 @@ from assay.api.base import Digest, ImageByDigest, Record, VersionedRecord
 TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=250)]
 Percent = Annotated[int, Field(ge=1, le=10_000)]
 Seconds = Annotated[int, Field(ge=1, le=7 * 24 * 3600)]
+
+UnknowableField = Literal["licence", "difficulty", "baseCommit"]
+"""Facts that a header may allow to be unknown: a licence or difficulty of value `unknown`, no base commit."""
+
+UNKNOWN = "unknown"
+"""Value of a labelled fact that nobody stated; allowed only where the header says so."""
 
 
 class VerifierMode(StrEnum):
@@ -59,6 +65,9 @@ class LedgerHeader(VersionedRecord):
     version: str = Field(min_length=1, max_length=50)
     harness_tree: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")
     plan: Plan = Plan()
+    allow_unknown: list[UnknowableField] = Field(
+        default_factory=list, max_length=3, description="Facts that may be unknown; counted and shown."
+    )
     task_count: Annotated[int, Field(ge=1, le=100_000)]
 
 

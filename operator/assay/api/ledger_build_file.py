@@ -1,0 +1,96 @@
+"""The build file: what a directory of tasks does not say, stated by the benchmark's owner in TOML.
+
+Keys are snake_case, as in Harbor's own files. A complete example is `examples/ledger-build.toml`.
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from assay.api.base import ImageByDigest, SchemaVersion
+from assay.api.ledgerfile import LabelledFact, Plan, Seconds, UnknowableField
+
+CommitHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
+ImageName = Annotated[str, StringConstraints(pattern=r"^[^@\s]+(@sha256:[0-9a-f]{64})?$", max_length=512)]
+
+
+class BuildPart(BaseModel):
+    """A table of the build file; keys that it does not know are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class StatedImages(BuildPart):
+    """The images of one task where its own files do not name them, or name others."""
+
+    environment: ImageByDigest | None = Field(
+        default=None, description="Image that the agent works in, by digest."
+    )
+    verifier: ImageByDigest | None = Field(
+        default=None, description="Image that the verifier runs in, by digest; for separate mode."
+    )
+
+
+class StatedTimeouts(BuildPart):
+    """Seconds of phases that the task's own file leaves out."""
+
+    setup_seconds: Seconds | None = Field(default=None, description="Start of the environment and setup.")
+    agent_seconds: Seconds | None = Field(default=None, description="Time that the agent may work.")
+    verifier_seconds: Seconds | None = Field(default=None, description="Time that the verifier may take.")
+
+
+class TaskFacts(BuildPart):
+    """Facts about a task. In `[defaults]` for all tasks, in `[tasks."<id>"]` for one."""
+
+    licence: LabelledFact | None = Field(
+        default=None, description="Licence of the task's content: value (an SPDX expression), source, date."
+    )
+    difficulty: LabelledFact | None = Field(
+        default=None, description="Difficulty: value, source (who says so), date (since when)."
+    )
+    category: str | None = Field(
+        default=None, max_length=100, description="Category; absent = the task's own metadata."
+    )
+    language: str | None = Field(
+        default=None, max_length=50, description="Programming language; absent = the task's own metadata."
+    )
+    repository: str | None = Field(
+        default=None, max_length=500, description="Repository URL; absent = the task's own metadata."
+    )
+    base_commit: CommitHash | None = Field(
+        default=None, description="Commit that the task starts from; absent = the task's own metadata."
+    )
+    images: StatedImages = Field(default=StatedImages(), description="Images by digest, for this task.")
+    timeouts: StatedTimeouts = Field(
+        default=StatedTimeouts(), description="Timeouts where the task's own file states none."
+    )
+
+
+class LedgerBuildFile(BuildPart):
+    """What `assay ledger build --build-file` reads."""
+
+    schema_version: SchemaVersion = Field(default=1, description="Version of the build file's schema.")
+    benchmark: str = Field(min_length=1, max_length=100, description="Name of the benchmark.")
+    version: str = Field(min_length=1, max_length=50, description="Version of the benchmark.")
+    include: Annotated[list[str], Field(max_length=100_000)] | None = Field(
+        default=None,
+        description="Ids or folder names of the ledger's tasks; absent = every folder with a task.toml.",
+    )
+    allow_unknown: list[UnknowableField] = Field(
+        default_factory=list,
+        description='Facts that may be unknown, e.g. ["difficulty"]; counted and shown in reports.',
+    )
+    plan: Plan = Field(default=Plan(), description="The analysis plan, fixed before any result.")
+    defaults: TaskFacts = Field(default=TaskFacts(), description="Facts that hold for every task.")
+    images: dict[ImageName, ImageByDigest] = Field(
+        default_factory=dict,
+        description="From the image name that task files give to the image that really runs, by digest.",
+    )
+    tasks: dict[str, TaskFacts] = Field(
+        default_factory=dict,
+        description="Facts of single tasks by id or folder name; they win over defaults.",
+    )
+
+
+ImageMap = dict[str, str]
+"""`--images FILE`: JSON object from a published image name to `name@sha256:…`; wins over `[images]`."""
