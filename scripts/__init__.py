@@ -1,0 +1,1 @@
+"""Generators and other tools of the repository."""
