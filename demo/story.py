@@ -1,0 +1,114 @@
+"""What an EvaluationRun's status says, in words and tables for people."""
+
+from collections.abc import Sequence
+
+from assay.api.conditions import Condition, find_condition, is_true
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run_status import Mean, RunCondition, RunReason, VectorRow
+
+UNKNOWN = "—"
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Headings and rows."""
+
+
+def progress_line(run: EvaluationRun) -> str:
+    """One line: attempts by state, and what the run is doing or waiting for."""
+    attempts = run.status.attempts
+    parts = [f"{attempts.recorded} of {attempts.planned} attempts recorded", f"{attempts.live} live"]
+    if attempts.invalid:
+        parts.append(f"{attempts.invalid} without a score")
+    return f"{', '.join(parts)}  {doing(run)}".rstrip()
+
+
+def doing(run: EvaluationRun) -> str:
+    """Why the run moves or does not, from the condition that matters most."""
+    conditions = run.status.conditions
+    for type_ in (RunCondition.FAILED, RunCondition.SUSPENDED, RunCondition.STALLED):
+        if is_true(conditions, type_):
+            return _worded(find_condition(conditions, type_))
+    return _worded(find_condition(conditions, RunCondition.PROGRESSING))
+
+
+def _worded(condition: Condition | None) -> str:
+    if condition is None:
+        return ""
+    return f"{condition.reason}: {condition.message}" if condition.message else condition.reason
+
+
+def ended(run: EvaluationRun) -> bool:
+    """Whether the run is Complete or Failed."""
+    return any(is_true(run.status.conditions, t) for t in (RunCondition.COMPLETE, RunCondition.FAILED))
+
+
+def stopped(run: EvaluationRun) -> bool:
+    """Whether the run goes no further without somebody's decision, although nobody asked it to stop."""
+    found = find_condition(run.status.conditions, RunCondition.SUSPENDED)
+    return found is not None and found.status == "True" and found.reason != RunReason.REQUESTED
+
+
+def vector_table(rows: Sequence[VectorRow]) -> Table:
+    """The score vector: a percentage never stands without its companions."""
+    headings = (
+        "variant",
+        "strict",
+        "valid",
+        "n",
+        "coverage",
+        "tokens in",
+        "tokens out",
+        "agent s",
+        "total s",
+        "USD",
+        "tries",
+        "infra",
+    )
+    return headings, [_vector_row(row) for row in rows]
+
+
+def _vector_row(row: VectorRow) -> Sequence[str]:
+    return (
+        row.variant,
+        row.score_strict or UNKNOWN,
+        row.score_valid or UNKNOWN,
+        f"{row.valid}/{row.planned}",
+        row.coverage,
+        _mean(row.input_tokens, row.valid),
+        _mean(row.output_tokens, row.valid),
+        _mean(row.agent_seconds, row.valid),
+        _mean(row.total_seconds, row.valid),
+        _mean(row.cost_usd, row.valid),
+        str(row.tries),
+        str(row.infra_errors),
+    )
+
+
+def _mean(value: Mean | None, expected: int) -> str:
+    """The mean, with its n where not every valid attempt is in it."""
+    if value is None or value.n == 0:
+        return UNKNOWN
+    return value.mean if value.n == expected else f"{value.mean} (n={value.n})"
+
+
+def provenance(row: VectorRow) -> str:
+    """What a row's figures were made with."""
+    return (
+        f"ledger {row.ledger} {row.ledger_digest}, harness commit {row.harness_commit or UNKNOWN}, "
+        f"Harbor {row.harbor_version or UNKNOWN}"
+    )
+
+
+def publishable(run: EvaluationRun) -> str:
+    """The verdict that every rendering of figures begins with."""
+    found = find_condition(run.status.conditions, RunCondition.PUBLISHABLE)
+    if found is not None and found.status == "True":
+        return "Publishable"
+    return f"NOT PUBLISHABLE: {found.message if found and found.message else 'prerequisites are not met'}"
+
+
+def failures(run: EvaluationRun) -> list[str]:
+    """The newest tries without a score, one line each."""
+    return [
+        f"{item.task} · {item.variant} · r{item.repetition}: {item.outcome}: {item.message}"
+        for item in run.status.recent_failures
+    ]
