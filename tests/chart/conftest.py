@@ -14,7 +14,7 @@ from localcluster import connect
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "assay"
 DIGEST = "sha256:" + "a" * 64
-IMAGES = {
+IMAGES: dict[str, Any] = {
     "operator": {"image": f"registry.example/operator@{DIGEST}"},
     "runnerImage": f"registry.example/runner@{DIGEST}",
     "sandboxdImage": f"registry.example/sandboxd@{DIGEST}",

@@ -235,19 +235,11 @@ def test_notes_tell_what_to_do_next(helm: Callable[..., str], tmp_path: Path) ->
     copy = tmp_path / "assay"
     shutil.copytree(CHART, copy)
     notes = (copy / "templates/NOTES.txt").read_text()
-    (copy / "templates/notes.yaml").write_text(
-        '{{ define "notes" }}' + notes + '{{ end }}notes: {{ include "notes" . | quote }}\n'
-    )
+    as_template = '{{ define "notes" }}' + notes + '{{ end }}notes: {{ include "notes" . | quote }}'
+    (copy / "templates/notes.yaml").write_text(as_template)
     version = f"--kube-version={connect().facts.kubernetes_version}"
-    text = helm(
-        "template",
-        "assay",
-        str(copy),
-        "--namespace=assay-system",
-        version,
-        "--show-only=templates/notes.yaml",
-        values=IMAGES,
-    )
+    place = ("--namespace=assay-system", "--show-only=templates/notes.yaml")
+    text = helm("template", "assay", str(copy), version, *place, values=IMAGES)
     said = yaml.safe_load(text)["notes"]
     assert "kubectl --namespace assay-system rollout status deployment/assay-operator" in said
     assert "kubectl label namespace evals pod-security.kubernetes.io/enforce=baseline" in said
