@@ -1,0 +1,111 @@
+"""A running cluster as others see it: its health, and the way in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster.errors import ClusterError
+from localcluster.facts import Facts
+from localcluster.layout import Layout, Profile
+from localcluster.processes import Process
+from localcluster.state import Phase, State, describe_death
+
+#: Set by `shell` for what it runs: the root folder of the cluster whose namespaces the process is in.
+INSIDE = "ASSAY_INSIDE_CLUSTER"
+#: Nothing in there can be reached through a proxy.
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that was started; it may have ended or lost a component since: see `check`."""
+
+    where: Layout
+    facts: Facts
+
+    @property
+    def supervisor(self) -> Process:
+        return Process(self.facts.supervisor_pid, self.facts.supervisor_started)
+
+    def alive(self) -> bool:
+        """Whether its first process lives, and with it the namespaces."""
+        return inside(self.where) or self.supervisor.alive()
+
+    def check(self) -> None:
+        """Raises ClusterError that names what failed, with the end of its log, unless all components live."""
+        state = State.read(self.where)
+        if not self.alive():
+            if state and state.failure:
+                raise ClusterError(f"the cluster failed to start: {state.failure}")
+            raise ClusterError(f"the cluster in {self.where.root} has ended: {_up(self.facts.profile)}")
+        if state is None or state.phase is Phase.STARTING:
+            raise ClusterError("the cluster is still starting: `python -m localcluster up` waits for it")
+        if dead := state.dead():
+            deaths = "\n".join(
+                describe_death(self.where, name, state.components[name].ended) for name in dead
+            )
+            raise ClusterError(f"{deaths}\n`python -m localcluster up --restart` starts the cluster anew.")
+
+    def environment(self) -> dict[str, str]:
+        """What a process inside is given on top of its own environment."""
+        bare = os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        return {
+            "KUBECONFIG": str(self.facts.kubeconfig),
+            "PATH": f"{self.facts.bin}:{bare}",
+            INSIDE: str(self.where.root),
+        }
+
+    def command(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
+        """An argv that runs `command` inside the namespaces, in the current folder, and ends with its status.
+
+        It needs the rights that started the cluster: root, or the same user for a rootless control plane.
+        """
+        variables = self.environment() | dict(environment or {})
+        unset = [option for name in PROXIES if name in os.environ for option in ("--unset", name)]
+        # -C: a folder is named anew inside, as nsenter's own --wd would leave the process in the outer mounts.
+        entered = [
+            "env",
+            "-C",
+            str(Path.cwd()),
+            *unset,
+            *(f"{key}={value}" for key, value in variables.items()),
+        ]
+        return [*self._nsenter(), *entered, *command]
+
+    def _nsenter(self) -> list[str]:
+        if inside(self.where):
+            return []
+        namespaces = ["--mount", "--net", "--pid"]
+        if self.facts.user_namespace:
+            namespaces += ["--user", "--preserve-credentials"]
+        return ["nsenter", "--target", str(self.facts.supervisor_pid), *namespaces, "--"]
+
+
+def inside(where: Layout) -> bool:
+    """Whether this process runs in the namespaces of that cluster already."""
+    return os.environ.get(INSIDE) == str(where.root)
+
+
+def find(profile: Profile) -> Cluster | None:
+    """The cluster that was last started for a profile, whatever became of it."""
+    where = Layout.of(profile)
+    facts = Facts.read(where)
+    return Cluster(where, facts) if facts else None
+
+
+def connect(profile: Profile = Profile.NODE) -> Cluster:
+    """The running, healthy cluster of a profile. Raises ClusterError that says what is wrong otherwise."""
+    cluster = find(profile)
+    if cluster is None:
+        raise ClusterError(f"no cluster is up: {_up(profile)}")
+    cluster.check()
+    return cluster
+
+
+def _up(profile: Profile) -> str:
+    options = "" if profile is Profile.NODE else f" --profile {profile}"
+    return f"start one with `{Path(sys.executable).name} -m localcluster up{options}`"

@@ -1,0 +1,3 @@
+module assay.dev/localcluster/pause
+
+go 1.26
