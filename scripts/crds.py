@@ -132,5 +132,14 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # YAML 1.1, which kubectl reads, takes a bare n or y for a boolean; PyYAML does not know that.
+    style = "'" if text.lower() in {"n", "y"} else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def _yaml(document: dict[str, Any]) -> str:
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
