@@ -52,12 +52,12 @@ def render(helm: Callable[..., str]) -> Render:
     """All objects that the chart makes of the given values laid over the images."""
     version = connect().facts.kubernetes_version
 
-    def call(**values: Any) -> list[Object]:
+    def call(namespace: str = "assay-system", /, **values: Any) -> list[Object]:
         text = helm(
             "template",
             "assay",
             str(CHART),
-            "--namespace=assay-system",
+            f"--namespace={namespace}",
             f"--kube-version={version}",
             values={**IMAGES, **values},
         )
