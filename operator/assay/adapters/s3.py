@@ -115,8 +115,9 @@ class S3Store:
 
     def check_bucket(self, bucket: str) -> None:
         """Return if these credentials reach the bucket; NoSuchBucket or StorageDenied if not."""
+        # Not HeadBucket: its answer has no body, so an unknown access key looks like a missing bucket.
         with typed(bucket):
-            self.client.head_bucket(Bucket=bucket)
+            self.client.list_objects_v2(Bucket=bucket, MaxKeys=1)
 
     def head(self, bucket: str, key: str) -> ObjectInfo:
         """Size and time of one object; NoSuchKey when absent."""

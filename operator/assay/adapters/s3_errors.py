@@ -58,6 +58,8 @@ _ADVICE = {
         "s3:ListBucket on this bucket"
     ),
 }
+# versitygw's own code, which it sends with status 404.
+_ADVICE["XAdminUserNotFound"] = _ADVICE["InvalidAccessKeyId"]
 _DENIED = frozenset(_ADVICE) | {
     "403",
     "401",
