@@ -1,0 +1,317 @@
+"""From what is known of one try to its state: live, to be looked up in S3, to be ended, or ended.
+
+Order of trust: a verdict in the manifest in S3 (unless the pod was not the one that was rendered); what the
+operator wrote on the Job before it ended the try; the kubelet's facts; the class that the manifest proposes;
+the termination message, a hint. Nothing that the agent can write is among them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from assay.api.evidence import Manifest, TerminationMessage
+from assay.api.outcome import OutcomeClass
+from assay.core.hint import read_hint
+from assay.core.observation import ENVIRONMENT, RUNNER, JobEvent, JobView, PodView
+from assay.core.outcomes import TABLE, Disposition
+from assay.core.pod_causes import Cause, Waiting, WaitingFor, cause_of_end, waiting_for
+from assay.core.record import (
+    AttemptKey,
+    ManifestAbsent,
+    ManifestAnswer,
+    ManifestBad,
+    ManifestFound,
+    TryRecord,
+)
+
+SETTLE_SECONDS = 5
+"""A manifest may become visible shortly after its pod ended; "there is none" counts only after this."""
+
+REASON_CHARACTERS = 500
+
+_UNSPECIFIC = frozenset(
+    {
+        OutcomeClass.DISRUPTED,
+        OutcomeClass.SETUP_FAILED,
+        OutcomeClass.RUNNER_RESTARTED,
+        OutcomeClass.RESULT_MISSING,
+        OutcomeClass.ARTIFACTS_PARTIAL,
+        OutcomeClass.VERIFIER_CRASH,
+        OutcomeClass.AGENT_NEVER_CALLED,
+        OutcomeClass.UNRECOGNISED,
+    }
+)
+"""Classes that a runner proposes when it lost its siblings or was told to go: the kubelet knows why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TryTerms:
+    """What a try is held against."""
+
+    pending_seconds: int
+    ledger_digest: str
+    variant_fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The try goes on. `waiting` is None while it works; `deadline` is when waiting turns into an outcome."""
+
+    waiting: WaitingFor | None = None
+    deadline: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskStorage:
+    """Nothing is decided before S3 said whether it has a manifest; not before `not_before`."""
+
+    not_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndNow:
+    """The try can come to nothing: write `record` on its Job and end it."""
+
+    record: TryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The try is over. `durable` says whether `record` can be found again when its pod is gone."""
+
+    record: TryRecord
+    durable: bool
+
+
+TryState = Live | AskStorage | EndNow | Ended
+
+
+def classify(
+    job: JobView,
+    pod: PodView | None,
+    answer: ManifestAnswer | None,
+    event: JobEvent | None,
+    terms: TryTerms,
+    now: datetime,
+) -> TryState:
+    """State of one try, from its Job, its newest pod, S3's answer and the Job's newest Warning event."""
+    written = _written_record(job)
+    if not _is_over(job, pod):
+        return _live(job, pod, event, terms, now, ending=written is not None)
+    if pod and pod.ended and not pod.container(RUNNER).has_started:
+        return _without_manifest(job, pod, written, now)
+    if answer is None:
+        return AskStorage()
+    if isinstance(answer, ManifestAbsent):
+        ended_at = _ended_at(job, pod, now)
+        if answer.asked_at < ended_at + timedelta(seconds=SETTLE_SECONDS):
+            return AskStorage(ended_at + timedelta(seconds=SETTLE_SECONDS))
+        return _without_manifest(job, pod, written, now)
+    if isinstance(answer, ManifestBad):
+        cause = Cause(OutcomeClass.INVALID_RESULT, f"manifest.json: {answer.reason}")
+        return Ended(_record(job, pod, cause, now), durable=True)
+    return _with_manifest(job, pod, answer, written, terms)
+
+
+def record_of_manifest(found: ManifestFound, terms: TryTerms) -> TryRecord:
+    """Record of a try of which nothing but its manifest is left."""
+    identity = found.manifest.identity
+    cause = _manifest_cause(found.manifest, terms)
+    return _fill(
+        TryRecord(
+            AttemptKey.of(identity),
+            identity.try_number,
+            identity.job_name,
+            cause.outcome,
+            cause.reason[:REASON_CHARACTERS],
+            found.manifest.result.finished_at,
+            found.manifest.pod_uid,
+        ),
+        found,
+    )
+
+
+def _is_over(job: JobView, pod: PodView | None) -> bool:
+    if pod is None:
+        return job.finished is not None
+    if job.suspended and job.finished is None and pod.gone and not pod.container(ENVIRONMENT).has_started:
+        # Kueue took the Job back before anything ran: it is queued again, and nothing is counted.
+        return False
+    return pod.ended
+
+
+def _mutated(job: JobView, pod: PodView | None) -> bool:
+    return pod is not None and bool(job.rendered_digest) and pod.rendered_digest != job.rendered_digest
+
+
+_MUTATED = Cause(
+    OutcomeClass.POD_MUTATED,
+    "the admitted pod differs from the rendered one: containers, images, commands, account or try spec",
+)
+
+
+def _live(
+    job: JobView, pod: PodView | None, event: JobEvent | None, terms: TryTerms, now: datetime, ending: bool
+) -> TryState:
+    if ending:
+        return Live(WaitingFor(Waiting.ENDING))
+    waiting = waiting_for(job, pod, event)
+    if _mutated(job, pod):
+        return EndNow(_record(job, pod, _MUTATED, now))
+    if waiting is None or waiting.since is None or pod is None:
+        return Live(waiting)
+    deadline = waiting.since + timedelta(seconds=terms.pending_seconds)
+    if now < deadline:
+        return Live(waiting, deadline)
+    # Once the agent has worked, a container that cannot start is the verifier's: the artefacts exist.
+    worked = pod.container(ENVIRONMENT).has_started
+    outcome = OutcomeClass.VERIFIER_CRASH if worked else OutcomeClass.INFRA_START
+    reason = f"{waiting.reason.value} for {terms.pending_seconds} s: {waiting.message}".rstrip(": ")
+    return EndNow(_record(job, pod, Cause(outcome, reason), now))
+
+
+def _with_manifest(
+    job: JobView, pod: PodView | None, found: ManifestFound, written: TryRecord | None, terms: TryTerms
+) -> TryState:
+    manifest = found.manifest
+    stranger = _stranger(job, pod, manifest)
+    if stranger:
+        cause = Cause(OutcomeClass.INVALID_RESULT, stranger)
+        return Ended(_record(job, pod, cause, manifest.result.finished_at), durable=True)
+    record = record_of_manifest(found, terms)
+    if pod is not None:
+        record = replace(record, images=_images(pod))
+    if written is not None and written.outcome is OutcomeClass.POD_MUTATED:
+        return Ended(_fill(written, found), durable=True)
+    if _mutated(job, pod):
+        mutated = _record(job, pod, _MUTATED, manifest.result.finished_at)
+        return Ended(_fill(mutated, found), durable=False)
+    if record.rule.retained:
+        return Ended(record, durable=True)
+    if written is not None:
+        return Ended(_fill(written, found), durable=True)
+    kubelet = cause_of_end(pod) if pod is not None and manifest.result.outcome in _UNSPECIFIC else None
+    if kubelet is None or kubelet.outcome is record.outcome:
+        return Ended(record, durable=True)
+    record = replace(record, outcome=kubelet.outcome, reason=kubelet.reason[:REASON_CHARACTERS])
+    return Ended(record, durable=False)
+
+
+def _without_manifest(job: JobView, pod: PodView | None, written: TryRecord | None, now: datetime) -> Ended:
+    if written is not None:
+        return Ended(written, durable=True)
+    cause = _MUTATED if _mutated(job, pod) else _cause_without_manifest(job, pod)
+    return Ended(_record(job, pod, cause, now), durable=False)
+
+
+def _cause_without_manifest(job: JobView, pod: PodView | None) -> Cause:
+    if pod is None:
+        words = f"{job.finished.reason}: {job.finished.message}" if job.finished else ""
+        return Cause(
+            OutcomeClass.DISRUPTED, f"the pod is gone and left no manifest in S3; the Job says {words}"
+        )
+    hint = read_hint(pod, job.name)
+    kubelet = cause_of_end(pod)
+    if kubelet is not None:
+        return kubelet
+    if isinstance(hint, str):
+        return _plain_end(pod, f"termination message ignored: {hint}")
+    return _hinted(pod, hint)
+
+
+def _hinted(pod: PodView, hint: TerminationMessage) -> Cause:
+    if hint.manifest is not None:
+        reason = f"the termination message announces manifest {hint.manifest}, S3 has none"
+        return Cause(OutcomeClass.RESULT_MISSING, reason)
+    if TABLE[hint.outcome].retained:
+        # Without evidence in S3 there is no result, whatever the hint says.
+        return _plain_end(pod, f"termination message says {hint.outcome.value}, without evidence")
+    return Cause(
+        hint.outcome, f"{hint.reason or TABLE[hint.outcome].meaning} (termination message, no manifest)"
+    )
+
+
+def _plain_end(pod: PodView, note: str) -> Cause:
+    codes = {view.name: view.exit_code for view in pod.containers.values() if view.exit_code}
+    if pod.reason:
+        return Cause(OutcomeClass.UNRECOGNISED, f"{pod.reason}: {pod.message}; no manifest in S3; {note}")
+    if codes:
+        ends = ", ".join(f"{name} {code}" for name, code in sorted(codes.items()))
+        return Cause(OutcomeClass.UNRECOGNISED, f"exit codes {ends}; no manifest in S3; {note}")
+    return Cause(OutcomeClass.RESULT_MISSING, f"the pod ended and S3 has no manifest of it; {note}")
+
+
+def _manifest_cause(manifest: Manifest, terms: TryTerms) -> Cause:
+    result = manifest.result
+    if manifest.ledger_digest != terms.ledger_digest:
+        reason = f"the try ran with ledger {manifest.ledger_digest}, the run has {terms.ledger_digest}"
+        return Cause(OutcomeClass.LEDGER_MISMATCH, reason)
+    if manifest.variant_fingerprint != terms.variant_fingerprint:
+        reason = f"the try ran with variant {manifest.variant_fingerprint}, not {terms.variant_fingerprint}"
+        return Cause(OutcomeClass.INVALID_RESULT, reason)
+    if TABLE[result.outcome].disposition is Disposition.RETAIN and result.reward is None:
+        return Cause(OutcomeClass.INVALID_RESULT, f"{result.outcome.value} without a reward")
+    return Cause(result.outcome, result.reason)
+
+
+def _stranger(job: JobView, pod: PodView | None, manifest: Manifest) -> str:
+    identity = manifest.identity
+    if identity.run_uid != job.run_uid or identity.job_name != job.name:
+        return f"manifest.json is of another try: run {identity.run_uid}, Job {identity.job_name}"
+    if pod is not None and manifest.pod_uid != pod.uid:
+        return f"manifest.json is of pod {manifest.pod_uid}, not of {pod.uid}"
+    return ""
+
+
+def _written_record(job: JobView) -> TryRecord | None:
+    if not job.record_json:
+        return None
+    try:
+        record = TryRecord.from_json(job.record_json)
+    except ValueError:
+        return None
+    return record if record.job_name == job.name else None
+
+
+def _record(job: JobView, pod: PodView | None, cause: Cause, now: datetime) -> TryRecord:
+    ended_at = _ended_at(job, pod, now)
+    return TryRecord(
+        key=AttemptKey.parse(job.attempt_key),
+        try_number=job.try_number,
+        job_name=job.name,
+        outcome=cause.outcome,
+        reason=cause.reason[:REASON_CHARACTERS],
+        ended_at=ended_at,
+        pod_uid=pod.uid if pod else "",
+        total_seconds=max(0.0, (ended_at - job.created_at).total_seconds()),
+        images=_images(pod) if pod else (),
+    )
+
+
+def _fill(record: TryRecord, found: ManifestFound) -> TryRecord:
+    """`record` with the figures of its manifest; the class stays."""
+    result = found.manifest.result
+    return replace(
+        record,
+        reward=result.reward if record.rule.retained else None,
+        agent_timed_out=result.agent_timed_out,
+        agent_seconds=result.seconds.agent,
+        total_seconds=max(0.0, (result.finished_at - result.started_at).total_seconds()),
+        tokens=result.tokens,
+        model_calls=result.model_calls,
+        harbor_version=result.harness.harbor,
+        harness_commit=result.harness.commit or "",
+        manifest_digest=found.digest,
+        flags=tuple(result.flags),
+    )
+
+
+def _ended_at(job: JobView, pod: PodView | None, now: datetime) -> datetime:
+    if pod is not None and pod.ended_at is not None:
+        return pod.ended_at
+    return (job.finished.since if job.finished else None) or now
+
+
+def _images(pod: PodView) -> tuple[tuple[str, str], ...]:
+    ids: Mapping[str, str] = {name: view.image_id for name, view in pod.containers.items() if view.image_id}
+    return tuple(sorted(ids.items()))

@@ -1,0 +1,263 @@
+"""The centre of the operator: what is wanted, recorded and observed, to what is to be done. Pure.
+
+The to-do set is always planned minus recorded minus live, computed from nothing but the arguments. So no
+event that gets lost, arrives twice or arrives late changes the end state, and a restart needs no memory.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, Scored, attempt_state
+from assay.core.classify import AskStorage, Ended, EndNow, Live, TryState, classify
+from assay.core.names import job_name
+from assay.core.observation import JobEvent, JobView, PodView
+from assay.core.plan import RunPlan
+from assay.core.pod_causes import Waiting, WaitingFor
+from assay.core.record import AttemptKey, ManifestAnswer, TryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """What the run's spec asks for. `hold` says why no Job may be made for now; live ones go on."""
+
+    run_uid: str
+    plan: RunPlan
+    parallelism: int
+    suspend: bool = False
+    hold: str = ""
+    resumed_at: datetime | None = None
+    """When a person last let the suspended run go on: see `attempts.attempt_state`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the cluster and S3 say. Every mapping may lag or lack entries."""
+
+    jobs: Mapping[str, JobView] = field(default_factory=dict)
+    pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
+    """Pods by the name of their Job, those that are gone included while their Job is there."""
+    events: Mapping[str, JobEvent] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], ManifestAnswer] = field(default_factory=dict)
+    """What S3 said, by (Job name, pod UID); the UID is empty where no pod is known."""
+    posted: Mapping[str, AttemptKey] = field(default_factory=dict)
+    """Jobs that were made and that no watch has shown yet: name and attempt."""
+    unsettled: frozenset[AttemptKey] = frozenset()
+    """Attempts of which a Job vanished and S3 has not been asked since: it may hold their result."""
+    conflicts: frozenset[str] = frozenset()
+    """Names of Jobs that exist and belong to something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateJob:
+    """Make the Job of a try."""
+
+    key: AttemptKey
+    try_number: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRecord:
+    """Write the record on the Job, since it could not be found again once the pod is gone."""
+
+    job: JobView
+    record: TryRecord
+    end: bool = False
+    """Also end the Job: the try can come to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskManifest:
+    """Ask S3 whether it has a manifest of the pod; of any pod of the try where `pod_uid` is empty."""
+
+    key: AttemptKey
+    try_number: int
+    name: str
+    pod_uid: str
+
+
+Action = CreateJob | WriteRecord | AskManifest
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTry:
+    """A live try and what it waits for; None while it works."""
+
+    key: AttemptKey
+    name: str
+    waiting: WaitingFor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done, and what the status says."""
+
+    actions: tuple[Action, ...]
+    states: Mapping[AttemptKey, AttemptState]
+    """State of every planned attempt from its recorded tries, live or not."""
+    live: tuple[LiveTry, ...]
+    settling: frozenset[AttemptKey]
+    """Attempts whose last try has ended while S3 has not said yet what came of it."""
+    tries: tuple[TryRecord, ...]
+    """Every recorded try."""
+    halt: TryRecord | None
+    """The try that stops the run."""
+    wake_at: datetime | None
+    """When time alone changes the decision; None if it does not."""
+    conflicts: frozenset[str] = frozenset()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every attempt has ended and nothing is live."""
+        over = all(isinstance(state, Scored | Invalid) for state in self.states.values())
+        return over and not self.live and not self.settling
+
+
+def reconcile(
+    desired: Desired, recorded: Mapping[str, TryRecord], observed: Observed, now: datetime
+) -> Decision:
+    """Decide. `recorded` are tries of which S3 alone knows, by Job name; `now` is aware and in UTC."""
+    tries = _Tries(desired, recorded, observed)
+    tries.classify_all(now)
+    states: dict[AttemptKey, AttemptState] = {}
+    halt: TryRecord | None = None
+    due: list[tuple[AttemptKey, NextTry]] = []
+    for key in desired.plan.attempts:
+        records = tries.records.get(key, ())
+        state = attempt_state(records, desired.plan.limits[key.ledger], desired.resumed_at)
+        states[key] = state
+        if isinstance(state, Halts):
+            halt = min(halt or state.last, state.last, key=lambda record: record.ended_at)
+        elif isinstance(state, NextTry) and key not in tries.busy:
+            due.append((key, state))
+    creations: list[CreateJob] = []
+    if not (desired.suspend or desired.hold or halt):
+        creations = _dispatch(desired, observed, tries, due, now)
+    return Decision(
+        actions=(*tries.actions, *creations),
+        states=states,
+        live=tuple(tries.live),
+        settling=frozenset(tries.settling),
+        tries=tuple(record for records in tries.records.values() for record in records),
+        halt=halt,
+        wake_at=min(tries.wakes, default=None),
+        conflicts=observed.conflicts,
+    )
+
+
+class _Tries:
+    """The tries of one pass, sorted into live, settling and recorded."""
+
+    def __init__(self, desired: Desired, recorded: Mapping[str, TryRecord], observed: Observed) -> None:
+        self._desired, self._observed, self._recorded = desired, observed, recorded
+        self._planned = frozenset(desired.plan.attempts)
+        self.records: dict[AttemptKey, list[TryRecord]] = defaultdict(list)
+        self.live: list[LiveTry] = []
+        self.settling: set[AttemptKey] = set(observed.unsettled)
+        self.actions: list[Action] = []
+        self.wakes: list[datetime] = []
+
+    @property
+    def busy(self) -> set[AttemptKey]:
+        """Attempts that must not get another try now."""
+        return self.settling | {one.key for one in self.live}
+
+    def classify_all(self, now: datetime) -> None:
+        for name, record in self._recorded.items():
+            if name not in self._observed.jobs and record.key in self._planned:
+                self.records[record.key].append(record)
+        for job in self._observed.jobs.values():
+            self._classify(job, now)
+        self._orphans()
+        for records in self.records.values():
+            records.sort(key=lambda record: record.try_number)
+
+    def _classify(self, job: JobView, now: datetime) -> None:
+        if job.owner_uid != self._desired.run_uid:
+            return
+        key = _key(job.attempt_key, self._planned)
+        if key is None:
+            return
+        pod = newest(self._observed.pods.get(job.name, ()))
+        answer = self._observed.answers.get((job.name, pod.uid if pod else ""))
+        event = self._observed.events.get(job.name)
+        state = classify(job, pod, answer, event, self._desired.plan.terms(key), now)
+        self._sort(job, key, pod, state, now)
+
+    def _sort(
+        self, job: JobView, key: AttemptKey, pod: PodView | None, state: TryState, now: datetime
+    ) -> None:
+        if isinstance(state, Live):
+            self.live.append(LiveTry(key, job.name, state.waiting))
+            self._wake(state.deadline)
+        elif isinstance(state, AskStorage):
+            self.settling.add(key)
+            self._wake(state.not_before)
+            if state.not_before is None or state.not_before <= now:
+                self.actions.append(AskManifest(key, job.try_number, job.name, pod.uid if pod else ""))
+        elif isinstance(state, EndNow):
+            self.live.append(LiveTry(key, job.name, WaitingFor(Waiting.ENDING, state.record.reason)))
+            self.actions.append(WriteRecord(job, state.record, end=True))
+        elif isinstance(state, Ended):
+            self.records[key].append(state.record)
+            if not state.durable:
+                self.actions.append(WriteRecord(job, state.record))
+
+    def _orphans(self) -> None:
+        """Jobs that no watch has shown yet, and pods that outlive their Job, keep their attempt busy."""
+        names = {one.name for one in self.live}
+        for name, key in self._observed.posted.items():
+            if name not in self._observed.jobs:
+                self.live.append(LiveTry(key, name, WaitingFor(Waiting.NO_POD)))
+                names.add(name)
+        for name, pods in self._observed.pods.items():
+            pod = newest(pods)
+            if name in self._observed.jobs or name in names or pod is None or pod.ended:
+                continue
+            owner = _key(pod.attempt_key, self._planned)
+            if owner is not None:
+                self.live.append(LiveTry(owner, name, WaitingFor(Waiting.ENDING, "its Job was deleted")))
+
+    def _wake(self, when: datetime | None) -> None:
+        if when is not None:
+            self.wakes.append(when)
+
+
+def _dispatch(
+    desired: Desired,
+    observed: Observed,
+    tries: _Tries,
+    due: Sequence[tuple[AttemptKey, NextTry]],
+    now: datetime,
+) -> list[CreateJob]:
+    """Creations up to `parallelism`: second tries before first ones, so that attempts finish."""
+    free = desired.parallelism - len(tries.live)
+    creations: list[CreateJob] = []
+    for key, step in sorted(due, key=lambda one: one[1].number == 1):
+        if step.not_before is not None and step.not_before > now:
+            tries.wakes.append(step.not_before)
+            continue
+        name = name_of(desired.run_uid, key, step.number)
+        if len(creations) < free and name not in observed.conflicts:
+            creations.append(CreateJob(key, step.number, name))
+    return creations
+
+
+def name_of(run_uid: str, key: AttemptKey, try_number: int) -> str:
+    """Name of the Job of a try."""
+    return job_name(run_uid, key.ledger, key.task, key.variant, key.repetition, try_number)
+
+
+def newest(pods: Sequence[PodView]) -> PodView | None:
+    """The pod that counts: of several the one made last, since a Job that Kueue took back gets a new one."""
+    return max(pods, key=lambda pod: (pod.created_at, not pod.gone, pod.uid), default=None)
+
+
+def _key(text: str, planned: frozenset[AttemptKey]) -> AttemptKey | None:
+    try:
+        key = AttemptKey.parse(text)
+    except ValueError:
+        return None
+    return key if key in planned else None

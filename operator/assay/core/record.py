@@ -1,0 +1,105 @@
+"""The record of one finished try, and the key of an attempt."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from assay.api.evidence import Manifest, TokenCounts
+from assay.api.outcome import OutcomeClass
+from assay.api.tryspec import AttemptIdentity
+from assay.core.outcomes import TABLE, Rule
+
+UNKNOWN_TOKENS = TokenCounts()
+
+
+class AttemptKey(NamedTuple):
+    """The unit that is scored, within one run."""
+
+    ledger: str
+    task: str
+    variant: str
+    repetition: int
+
+    def __str__(self) -> str:
+        return f"{self.ledger}\t{self.task}\t{self.variant}\t{self.repetition}"
+
+    @classmethod
+    def parse(cls, text: str) -> "AttemptKey":
+        """Read what `str` wrote. Raises ValueError for anything else."""
+        ledger, task, variant, repetition = text.split("\t")
+        return cls(ledger, task, variant, int(repetition))
+
+    @classmethod
+    def of(cls, identity: AttemptIdentity) -> "AttemptKey":
+        """Key of the attempt that `identity` names a try of."""
+        return cls(identity.ledger, identity.task, identity.variant, identity.repetition)
+
+
+@dataclass(frozen=True, slots=True)
+class TryRecord:
+    """How one try ended. Seconds and tokens are None where nobody measured them, never 0."""
+
+    key: AttemptKey
+    try_number: int
+    job_name: str
+    outcome: OutcomeClass
+    reason: str
+    ended_at: datetime
+    pod_uid: str = ""
+    reward: float | None = None
+    agent_timed_out: bool = False
+    agent_seconds: float | None = None
+    total_seconds: float | None = None
+    tokens: TokenCounts = UNKNOWN_TOKENS
+    model_calls: int | None = None
+    harbor_version: str = ""
+    harness_commit: str = ""
+    manifest_digest: str = ""
+    """Digest of manifest.json in S3; empty where there is none."""
+    images: tuple[tuple[str, str], ...] = ()
+    """(container, image ID as the node reports it), where the pod was still there to ask."""
+    flags: tuple[str, ...] = ()
+
+    @property
+    def rule(self) -> Rule:
+        """What follows from the class."""
+        return TABLE[self.outcome]
+
+    def to_json(self) -> str:
+        """The record as it is kept in the Job's annotation."""
+        return _ADAPTER.dump_json(self, exclude_defaults=True).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> "TryRecord":
+        """Read `to_json`. Raises ValueError."""
+        return _ADAPTER.validate_json(text)
+
+
+_ADAPTER = TypeAdapter(TryRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFound:
+    """S3 has a manifest of the pod."""
+
+    manifest: Manifest
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestBad:
+    """S3 has something under the manifest's name that is not a manifest of this try."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestAbsent:
+    """S3 had none when it was asked."""
+
+    asked_at: datetime
+
+
+ManifestAnswer = ManifestFound | ManifestBad | ManifestAbsent

@@ -1,0 +1,329 @@
+"""The status of a run from what one pass found: conditions that name the cause and the next step."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from assay.api.conditions import Condition, find_condition, is_true, truncated, with_condition
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run_status import (
+    FAILURE_MESSAGE_LIMIT,
+    MAX_FAILURES,
+    AttemptCounts,
+    EvaluationRunStatus,
+    Failure,
+    OutcomeCount,
+    Resolved,
+    RunCondition,
+    RunReason,
+    VectorRow,
+)
+from assay.api.outcome import OutcomeClass
+from assay.core.attempts import AttemptState, Invalid, Scored
+from assay.core.names import run_prefix
+from assay.core.plan import PlanRefused, RunPlan
+from assay.core.pod_causes import Waiting
+from assay.core.reconcile import Decision, LiveTry
+from assay.core.record import AttemptKey, TryRecord
+from assay.core.resolve import Problem
+from assay.core.scoring import vector_row
+from assay.core.try_spec import storage_of
+
+STALLED_SECONDS = 15 * 60
+"""A run is stalled when for this long no try worked although attempts are outstanding (cases.md E20)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What one pass found out about a run. `decision` is None where there is no plan to decide on."""
+
+    ledgers: Problem | None = None
+    variants: Problem | None = None
+    hold: Problem | None = None
+    """Why no Job may be made although the plan is there: storage or gateway."""
+    refused: PlanRefused | None = None
+    plan: RunPlan | None = None
+    decision: Decision | None = None
+    resolved: Resolved | None = None
+    """Set when the run starts with this pass."""
+
+
+_WAITING_REASONS = {
+    Waiting.QUEUED: RunReason.WAITING_FOR_QUOTA,
+    Waiting.QUOTA_BLOCKED: RunReason.WAITING_FOR_QUOTA,
+    Waiting.POD_REFUSED: RunReason.PODS_REFUSED,
+    Waiting.UNSCHEDULABLE: RunReason.UNSCHEDULABLE,
+    Waiting.IMAGE_UNAVAILABLE: RunReason.IMAGE_UNAVAILABLE,
+    Waiting.CONTAINER_NOT_CREATED: RunReason.IMAGE_UNAVAILABLE,
+}
+_HALT_REASONS = {
+    OutcomeClass.ISOLATION_ABSENT: RunReason.ISOLATION_ABSENT,
+    OutcomeClass.PROVIDER_AUTH: RunReason.PROVIDER_AUTH,
+    OutcomeClass.PROVIDER_FUNDS: RunReason.PROVIDER_FUNDS,
+    OutcomeClass.LEDGER_MISMATCH: RunReason.LEDGER_MISMATCH,
+}
+GO_ON = "Then set spec.suspend to true and back to false to go on."
+
+
+def is_finished(run: EvaluationRun) -> bool:
+    """Whether the run has ended: it does not change any more."""
+    conditions = run.status.conditions
+    return is_true(conditions, RunCondition.COMPLETE) or is_true(conditions, RunCondition.FAILED)
+
+
+def resumed_at(run: EvaluationRun, now: datetime) -> datetime | None:
+    """When a person last let a suspended run go on: when `Suspended` last became False.
+
+    `now` where the spec has just been set back and the condition does not say so yet.
+    """
+    suspended = find_condition(run.status.conditions, RunCondition.SUSPENDED)
+    if suspended is None or run.spec.suspend:
+        return None
+    if suspended.status == "False":
+        return suspended.last_transition_time
+    return now if suspended.reason == RunReason.REQUESTED else None
+
+
+def make_status(run: EvaluationRun, findings: Findings, now: datetime) -> EvaluationRunStatus:
+    """The status to be written; equal to `run.status` where nothing changed."""
+    writer = _Conditions(run, now)
+    writer.set(
+        RunCondition.LEDGERS_VERIFIED, findings.ledgers is None, *_said(findings.ledgers, RunReason.VERIFIED)
+    )
+    writer.set(
+        RunCondition.VARIANTS_RESOLVED,
+        findings.variants is None,
+        *_said(findings.variants, RunReason.RESOLVED),
+    )
+    old = run.status
+    changes: dict[str, object] = {"observed_generation": run.metadata.generation}
+    if findings.resolved is not None and old.started_at is None:
+        changes |= {
+            "started_at": now.replace(microsecond=0),
+            "resolved": findings.resolved,
+            "evidence_prefix": run_prefix(storage_of(run), run.metadata.uid),
+        }
+    decision, plan = findings.decision, findings.plan
+    if decision is not None and plan is not None:
+        changes |= _figures(decision, plan)
+    ended = _set_end(writer, run, findings)
+    if ended and old.completed_at is None:
+        changes["completed_at"] = now.replace(microsecond=0)
+    _set_suspended(writer, run, findings)
+    _set_progressing(writer, findings, ended)
+    _set_stalled(writer, findings, ended, now)
+    _set_publishable(writer, run, findings)
+    return old.model_copy(update={**changes, "conditions": writer.conditions})
+
+
+class _Conditions:
+    def __init__(self, run: EvaluationRun, now: datetime) -> None:
+        self.conditions: list[Condition] = list(run.status.conditions)
+        self._generation, self._now = run.metadata.generation, now
+
+    def set(self, type_: RunCondition, status: bool, reason: RunReason, message: str = "") -> None:
+        self.conditions, _ = with_condition(
+            self.conditions, type_, status, reason, message, generation=self._generation, now=self._now
+        )
+
+    def find(self, type_: RunCondition) -> Condition | None:
+        return find_condition(self.conditions, type_)
+
+
+def _said(problem: Problem | None, fine: RunReason) -> tuple[RunReason, str]:
+    return (fine, "") if problem is None else (problem.reason, problem.message)
+
+
+def _set_end(writer: _Conditions, run: EvaluationRun, findings: Findings) -> bool:
+    """Set Complete and Failed; whether the run has ended."""
+    if findings.refused is not None:
+        writer.set(RunCondition.COMPLETE, False, RunReason.ATTEMPTS_OUTSTANDING)
+        writer.set(RunCondition.FAILED, True, findings.refused.reason, str(findings.refused))
+        return True
+    decision = findings.decision
+    if decision is None or not decision.finished:
+        left = _outstanding(decision)
+        words = "" if left is None else f"{left} of {len(decision.states) if decision else 0} attempts"
+        writer.set(RunCondition.COMPLETE, False, RunReason.ATTEMPTS_OUTSTANDING, words)
+        writer.set(RunCondition.FAILED, False, RunReason.NOT_FAILED)
+        return False
+    planned = len(decision.states)
+    recorded = sum(isinstance(state, Scored) for state in decision.states.values())
+    words = f"{recorded} of {planned} attempts have a score"
+    if recorded * 100 >= run.spec.min_coverage_percent * planned and recorded > 0:
+        writer.set(RunCondition.COMPLETE, True, RunReason.ALL_RECORDED, words)
+        writer.set(RunCondition.FAILED, False, RunReason.NOT_FAILED)
+        return True
+    reason = RunReason.COVERAGE_TOO_LOW if recorded else RunReason.NO_VALID_ATTEMPT
+    words += f"; spec.minCoveragePercent is {run.spec.min_coverage_percent}. {_worst(decision)}"
+    writer.set(RunCondition.COMPLETE, False, RunReason.COVERAGE_TOO_LOW, words)
+    writer.set(RunCondition.FAILED, True, reason, words)
+    return True
+
+
+def _outstanding(decision: Decision | None) -> int | None:
+    if decision is None:
+        return None
+    return sum(not isinstance(state, Scored | Invalid) for state in decision.states.values())
+
+
+def _worst(decision: Decision) -> str:
+    """The most frequent cause of invalid attempts, with an example."""
+    invalid = [state for state in decision.states.values() if isinstance(state, Invalid)]
+    if not invalid:
+        return ""
+    outcome, count = Counter(state.last.outcome for state in invalid).most_common(1)[0]
+    example = next(state for state in invalid if state.last.outcome is outcome)
+    return f"{count} ended as {outcome.value}, e.g. Job {example.last.job_name}: {example.last.reason}"
+
+
+def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) -> None:
+    decision = findings.decision
+    if run.spec.suspend:
+        writer.set(
+            RunCondition.SUSPENDED, True, RunReason.REQUESTED, "spec.suspend is true; live tries finish"
+        )
+    elif decision is not None and decision.halt is not None:
+        record = decision.halt
+        reason = _HALT_REASONS[record.outcome]
+        fix = record.rule.fix[:1].upper() + record.rule.fix[1:]
+        writer.set(
+            RunCondition.SUSPENDED,
+            True,
+            reason,
+            f"Job {record.job_name}: {truncated(record.reason or record.rule.meaning, 600)}. {fix}. {GO_ON}",
+        )
+    elif decision is not None or writer.find(RunCondition.SUSPENDED) is None:
+        writer.set(RunCondition.SUSPENDED, False, RunReason.NOT_SUSPENDED)
+
+
+def _set_progressing(writer: _Conditions, findings: Findings, ended: bool) -> None:
+    if ended:
+        writer.set(RunCondition.PROGRESSING, False, RunReason.FINISHED)
+        return
+    for problem, reason in (
+        (findings.ledgers, RunReason.WAITING_FOR_LEDGERS),
+        (findings.variants, RunReason.WAITING_FOR_VARIANTS),
+    ):
+        if problem is not None:
+            writer.set(RunCondition.PROGRESSING, False, reason, problem.message)
+            return
+    suspended = writer.find(RunCondition.SUSPENDED)
+    live = len(findings.decision.live) if findings.decision else 0
+    if findings.hold is not None:
+        writer.set(RunCondition.PROGRESSING, False, findings.hold.reason, findings.hold.message)
+    elif suspended is not None and suspended.status == "True" and live == 0:
+        writer.set(RunCondition.PROGRESSING, False, RunReason(suspended.reason), suspended.message)
+    else:
+        _set_running(writer, findings.decision)
+
+
+def _set_running(writer: _Conditions, decision: Decision | None) -> None:
+    if decision is not None and decision.conflicts:
+        name = min(decision.conflicts)
+        words = f"Job {name} exists and does not belong to this run: delete it"
+        writer.set(RunCondition.PROGRESSING, True, RunReason.RUNNING, words)
+        return
+    waiting = _all_wait(decision.live) if decision else None
+    if waiting is None or waiting.waiting is None:
+        writer.set(RunCondition.PROGRESSING, True, RunReason.RUNNING)
+        return
+    reason = _WAITING_REASONS[waiting.waiting.reason]
+    count = len(decision.live) if decision else 0
+    words = f"{count} live tries wait, e.g. Job {waiting.name}: {waiting.waiting.message}"
+    writer.set(RunCondition.PROGRESSING, False, reason, words)
+
+
+def _all_wait(live: Sequence[LiveTry]) -> LiveTry | None:
+    """A try that stands for all live ones, where each waits for something outside Assay; else None."""
+    if not live or any(one.waiting is None or one.waiting.reason not in _WAITING_REASONS for one in live):
+        return None
+    return min(live, key=lambda one: one.name)
+
+
+def _set_stalled(writer: _Conditions, findings: Findings, ended: bool, now: datetime) -> None:
+    progressing = writer.find(RunCondition.PROGRESSING)
+    stands = (
+        not ended
+        and progressing is not None
+        and progressing.status == "False"
+        and now - progressing.last_transition_time >= timedelta(seconds=STALLED_SECONDS)
+    )
+    if stands and progressing is not None:
+        words = f"nothing has moved for {STALLED_SECONDS // 60} minutes: {progressing.message}"
+        writer.set(RunCondition.STALLED, True, RunReason.NO_PROGRESS, words)
+    else:
+        writer.set(RunCondition.STALLED, False, RunReason.MOVING)
+
+
+def _set_publishable(writer: _Conditions, run: EvaluationRun, findings: Findings) -> None:
+    """False until later versions check drift, sentinels and integrity: the message says what is missing."""
+    missing = [] if run.spec.baseline else ["no baseline"]
+    missing += findings.plan.deviations if findings.plan else ()
+    missing += ["this version does not check drift, sentinels and integrity"]
+    writer.set(RunCondition.PUBLISHABLE, False, RunReason.PREREQUISITES_MISSING, "; ".join(missing))
+
+
+def _figures(decision: Decision, plan: RunPlan) -> dict[str, object]:
+    outcomes = Counter(record.outcome for record in decision.tries)
+    return {
+        "attempts": count_attempts(decision),
+        "outcomes": [OutcomeCount(outcome=one, tries=outcomes[one]) for one in OutcomeClass if outcomes[one]],
+        "recent_failures": _failures(decision.tries),
+        "vector": vector(decision, plan),
+    }
+
+
+def count_attempts(decision: Decision) -> AttemptCounts:
+    """Attempts by state; the states are disjoint and their sum is what was planned."""
+    busy = {one.key for one in decision.live} | decision.settling
+    counts = Counter(_state_name(key, state, busy) for key, state in decision.states.items())
+    return AttemptCounts(planned=len(decision.states), **counts)
+
+
+def _state_name(key: AttemptKey, state: AttemptState, busy: set[AttemptKey]) -> str:
+    if isinstance(state, Scored):
+        return "recorded"
+    if isinstance(state, Invalid):
+        return "invalid"
+    return "live" if key in busy else "waiting"
+
+
+def vector(decision: Decision, plan: RunPlan) -> list[VectorRow]:
+    """One row for each ledger and variant, in the order of the spec."""
+    states: dict[tuple[str, str], dict[AttemptKey, AttemptState]] = {}
+    tries: dict[tuple[str, str], list[TryRecord]] = {}
+    for key, state in decision.states.items():
+        states.setdefault((key.ledger, key.variant), {})[key] = state
+    for record in decision.tries:
+        tries.setdefault((record.key.ledger, record.key.variant), []).append(record)
+    return [
+        vector_row(ledger, variant, plan.ledgers[ledger].digest, _of(states, pair), tries.get(pair, []))
+        for ledger in plan.ledgers
+        for variant in plan.variants
+        for pair in [(ledger, variant)]
+    ]
+
+
+def _of(
+    states: Mapping[tuple[str, str], dict[AttemptKey, AttemptState]], pair: tuple[str, str]
+) -> dict[AttemptKey, AttemptState]:
+    return states.get(pair, {})
+
+
+def _failures(tries: Sequence[TryRecord]) -> list[Failure]:
+    failed = [record for record in tries if not record.rule.retained]
+    failed.sort(key=lambda record: (record.ended_at, record.job_name), reverse=True)
+    return [
+        Failure(
+            job_name=record.job_name,
+            task=record.key.task,
+            variant=record.key.variant,
+            repetition=record.key.repetition,
+            outcome=record.outcome,
+            message=truncated(record.reason, FAILURE_MESSAGE_LIMIT),
+            time=record.ended_at,
+        )
+        for record in failed[:MAX_FAILURES]
+    ]
