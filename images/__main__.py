@@ -131,11 +131,20 @@ def push(
 def list_images(
     names: Names = None,
     as_json: Annotated[bool, typer.Option("--json", help="As a JSON list.")] = False,
+    as_map: Annotated[bool, typer.Option("--map", help="As a JSON object: name to NAME@DIGEST.")] = False,
     bases: BasesOption = "local",
     base: BaseOption = None,
 ) -> None:
     """Lists images with their digests; an image that is not built as its inputs are now has none."""
     rows = _rows(Store(cache_folder()), select(names or []), _chosen_bases(bases, base))
+    if as_map:
+        unbuilt = sorted({str(row["name"]) for row in rows if row["pinned"] is None})
+        if unbuilt:
+            raise CatalogueError(
+                f"not built as they are now: {', '.join(unbuilt)}; run `python -m images build`"
+            )
+        typer.echo(json.dumps({row["reference"]: row["pinned"] for row in rows}, indent=2))
+        return
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return

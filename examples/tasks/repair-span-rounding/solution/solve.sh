@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+cd /app
+git apply "$(dirname "$0")/solution.patch"
