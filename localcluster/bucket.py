@@ -1,4 +1,7 @@
-"""Makes a bucket unless it exists. Usage, with credentials in AWS_*: python -m localcluster.bucket ENDPOINT NAME"""
+"""Makes a bucket unless it exists.
+
+Usage, with region and credentials in AWS_*: python -m localcluster.bucket ENDPOINT NAME
+"""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ def ensure(tools: Sequence[Tool], console: Console) -> dict[str, Path]:
     if missing:
         minutes = max(1, round(sum(tool.seconds for tool in missing) / 60))
         console.print(
-            f"Building {', '.join(tool.name for tool in missing)} from source into {missing[0].directory().parent}: "
-            f"at most {minutes} min on two cores, once a machine."
+            f"Building {', '.join(tool.name for tool in missing)} from source "
+            f"into {missing[0].directory().parent}: at most {minutes} min on two cores, once a machine."
         )
     for position, tool in enumerate(missing, 1):
         with _locked(tool):

@@ -6,7 +6,9 @@ Without it two clusters would share /kubepods, and each kubelet removes pod cgro
 from __future__ import annotations
 
 import os
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from localcluster.errors import ClusterError
@@ -56,6 +58,15 @@ def join(group: str) -> None:
     """Moves the calling process into the group's `system` child."""
     for hierarchy in hierarchies():
         (hierarchy / group.lstrip("/") / SYSTEM / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def kill(group: str) -> None:
+    """Kills every process in the group, whatever namespaces it is in. Those that fork meanwhile stay."""
+    for top in remaining(group):
+        for members in top.rglob("cgroup.procs"):
+            for pid in members.read_text().split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
 
 
 def remaining(group: str) -> list[Path]:
@@ -108,6 +119,6 @@ def _delegate(path: Path) -> None:
         except OSError as error:
             if controller in {"cpu", "memory", "pids"}:
                 raise ClusterError(
-                    f"cannot hand cgroup controller {controller} to children of {path}: {error}. In a container, "
-                    "move its processes out of the root cgroup first (as kind and k3d do)."
+                    f"cannot hand cgroup controller {controller} to children of {path}: {error}. "
+                    "In a container, move its processes out of the root cgroup first (as kind does)."
                 ) from error

@@ -19,7 +19,7 @@ from localcluster import cluster as clusters
 from localcluster import current, debian, lifecycle, toolset
 from localcluster.components import REMOVABLE
 from localcluster.errors import ClusterError
-from localcluster.layout import Profile
+from localcluster.layout import Layout, Profile
 from localcluster.state import State
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -93,7 +93,7 @@ def status(profile: ProfileOption = Profile.NODE) -> None:
     if current.chosen():
         console.print(current.describe())
         return
-    cluster = clusters.find(profile)
+    cluster = clusters.find(Layout.of(profile))
     if cluster and cluster.alive() and (state := State.read(cluster.where)):
         for name, component in state.components.items():
             detail = component.ended or (f"pid {component.pid}" if component.pid else "")
@@ -109,7 +109,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 100,
 ) -> None:
     """Show a component's log."""
-    cluster = clusters.find(profile)
+    cluster = clusters.find(Layout.of(profile))
     if cluster is None:
         raise ClusterError("no cluster was started")
     known = sorted(path.stem for path in cluster.facts.logs.glob("*.log"))
@@ -152,7 +152,7 @@ def _complain(error: ClusterError) -> None:
 
 
 def _run(argv: list[str]) -> int:
-    """Runs a command with this process's terminal, hands on signals, and returns its status as a shell does."""
+    """Runs a command on this terminal, hands signals on, and returns its status as a shell does."""
     try:
         process = subprocess.Popen(argv)
     except FileNotFoundError:

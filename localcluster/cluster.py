@@ -66,7 +66,7 @@ class Cluster:
         """
         variables = self.environment() | dict(environment or {})
         unset = [option for name in PROXIES if name in os.environ for option in ("--unset", name)]
-        # -C: a folder is named anew inside, as nsenter's own --wd would leave the process in the outer mounts.
+        # env -C names the folder anew inside; nsenter's own --wd would leave the process in the outer mounts.
         entered = [
             "env",
             "-C",
@@ -90,16 +90,15 @@ def inside(where: Layout) -> bool:
     return os.environ.get(INSIDE) == str(where.root)
 
 
-def find(profile: Profile) -> Cluster | None:
-    """The cluster that was last started for a profile, whatever became of it."""
-    where = Layout.of(profile)
+def find(where: Layout) -> Cluster | None:
+    """The cluster that was last started there, whatever became of it."""
     facts = Facts.read(where)
     return Cluster(where, facts) if facts else None
 
 
 def connect(profile: Profile = Profile.NODE) -> Cluster:
     """The running, healthy cluster of a profile. Raises ClusterError that says what is wrong otherwise."""
-    cluster = find(profile)
+    cluster = find(Layout.of(profile))
     if cluster is None:
         raise ClusterError(f"no cluster is up: {_up(profile)}")
     cluster.check()

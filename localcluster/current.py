@@ -1,4 +1,4 @@
-"""CLUSTER=current: the cluster of the current kubeconfig context, which is somebody else's to start and stop."""
+"""CLUSTER=current: the cluster of the current kubeconfig context, which is not ours to start and stop."""
 
 from __future__ import annotations
 

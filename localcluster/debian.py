@@ -14,7 +14,7 @@ from rich.console import Console
 from localcluster.errors import ClusterError
 from localcluster.namespaces import SYSTEM_PATH
 
-#: Purpose, then command and the package that has it. A machine of another kind is fine if the commands are there.
+#: Purpose, then command and the package that has it. Any other machine that has the commands is fine.
 PACKAGES = {
     "node": {
         "containerd": "containerd",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from localcluster.errors import ClusterError
 from localcluster.layout import Layout, Profile
+from localcluster.processes import Process
 
 SCHEMA_VERSION = 1
 
@@ -17,7 +19,7 @@ class _Record(BaseModel):
 
 
 class Registry(_Record):
-    """The image registry. Its names have no host: `docker.io/library/debian:12` is `library/debian:12` in it."""
+    """The image registry. Names in it have no host: `docker.io/library/debian:12` is `library/debian:12`."""
 
     #: Host and port, plain HTTP, reachable inside the namespaces alone.
     address: str
@@ -44,7 +46,7 @@ class Network(_Record):
 
 
 class Facts(_Record):
-    """The file is readable by its owner alone, as it holds the S3 secret. Sizes and times: none."""
+    """The file is readable by its owner alone, as it holds the S3 secret."""
 
     schema_version: int = SCHEMA_VERSION
     profile: Profile
@@ -90,8 +92,17 @@ class Facts(_Record):
         replace(where.facts, self.model_dump_json(indent=2) + "\n")
 
 
+def recorded_supervisor(where: Layout) -> Process | None:
+    """The first process of the cluster there, also from a file that another version of this package wrote."""
+    try:
+        record = json.loads(where.facts.read_text())
+        return Process(int(record["supervisor_pid"]), int(record["supervisor_started"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def replace(path: Path, text: str) -> None:
-    """Writes a file for its owner's eyes in one step: a reader sees the old content or the new, never a part."""
+    """Writes a file for its owner's eyes in one step: a reader sees the old content or the new, no part."""
     scratch = path.with_name(f".{path.name}.new")
     scratch.touch(mode=0o600)
     scratch.write_text(text)

@@ -1,4 +1,4 @@
-"""The few calls that starting a cluster makes to its API server: a full client would cost PID 1 memory and time."""
+"""The few calls that a start makes to the API server: a full client would cost PID 1 memory and time."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from rich.console import Console
 
 from localcluster import build, cgroups, debian, layout, mountpoints, namespaces, pki, toolset
-from localcluster.cluster import Cluster, find
+from localcluster.cluster import Cluster, find, inside
 from localcluster.components import REMOVABLE, Settings
 from localcluster.errors import ClusterError
-from localcluster.facts import S3, Facts, Network, Registry
+from localcluster.facts import S3, Facts, Network, Registry, recorded_supervisor
 from localcluster.layout import Layout, Profile
 from localcluster.processes import Process
-from localcluster.state import Phase, State, Status
+from localcluster.state import Phase, State
 
 SETS = {Profile.NODE: "demo", Profile.CONTROL_PLANE: "control-plane"}
 #: The kernel ends a namespace's processes within a moment; unmounting may take it longer.
@@ -35,8 +35,9 @@ def up(profile: Profile, without: Sequence[str], restart: bool, console: Console
         raise ClusterError(f"--without {unknown[0]}: only {', '.join(REMOVABLE)} can be left out")
     where = Layout.of(profile)
     with _locked(where):
-        if not restart and (running := _running(profile, tuple(sorted(without)), console)):
+        if not restart and (running := _running(where, tuple(sorted(without)), console)):
             return running
+        _require_outside(where)
         _require_rights(profile)
         if profile is Profile.NODE:
             debian.ensure(["node"], console)
@@ -51,23 +52,34 @@ def up(profile: Profile, without: Sequence[str], restart: bool, console: Console
 
 
 def down(profile: Profile, purge: bool) -> bool:
-    """Ends a cluster and removes all it left; whether there was anything. Raises ClusterError if something stays."""
+    """Ends a cluster and removes what it left. Returns whether there was anything to remove.
+
+    Raises ClusterError if something stays.
+    """
     where = Layout.of(profile)
+    _require_outside(where)
     if not where.root.exists():
         return False
     with _locked(where):
+        found = any(purge or path not in where.kept for path in where.root.iterdir())
         _remove(where, purge)
-    if not where.root.exists():
-        where.lock.unlink(missing_ok=True)
-    return True
+        if not where.root.exists():
+            where.lock.unlink(missing_ok=True)
+    return found
 
 
-def _running(profile: Profile, without: tuple[str, ...], console: Console) -> Cluster | None:
+def _require_outside(where: Layout) -> None:
+    if inside(where):
+        raise ClusterError("this is a shell inside the cluster: leave it first")
+
+
+def _running(where: Layout, without: tuple[str, ...], console: Console) -> Cluster | None:
     """The cluster if it lives, once it is ready. Raises ClusterError if it is not what was asked for."""
-    cluster = find(profile)
+    cluster = find(where)
     if cluster is None or not cluster.alive():
         return None
-    _follow(cluster, console)
+    if (state := State.read(where)) is None or state.phase is not Phase.UP:
+        _follow(cluster, console)
     cluster.check()
     again = "`up --restart` replaces it"
     if cluster.facts.without != without:
@@ -205,21 +217,15 @@ def _follow(cluster: Cluster, console: Console) -> None:
     """Shows each component as it becomes ready, until the start has succeeded or failed."""
     shown: set[str] = set()
     while True:
-        alive = cluster.alive()
-        state = State.read(cluster.where)
-        for name, component in state.components.items() if state else ():
-            if (
-                component.status is Status.READY
-                and name not in shown
-                and state
-                and state.phase is not Phase.UP
-            ):
-                console.print(f"  {component.ready_after_s:5.1f} s  {name}", highlight=False)
-            if component.status is Status.READY:
-                shown.add(name)
-        if state and state.phase is Phase.UP and alive:
-            return
         # Looked at in this order, so that the last words of a supervisor that just ended are read.
+        alive = cluster.alive()
+        state = State.read(cluster.where) or State(components={})
+        for name, component in state.components.items():
+            if component.ready_after_s is not None and name not in shown:
+                shown.add(name)
+                console.print(f"  {component.ready_after_s:5.1f} s  {name}", highlight=False)
+        if alive and state.phase is Phase.UP:
+            return
         if not alive:
             cluster.check()
         time.sleep(0.05)
@@ -228,22 +234,24 @@ def _follow(cluster: Cluster, console: Console) -> None:
 @contextmanager
 def _locked(where: Layout) -> Iterator[None]:
     where.lock.parent.mkdir(parents=True, exist_ok=True)
-    with where.lock.open("w") as lock:
-        try:
+    while True:
+        with where.lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError as error:
-            raise ClusterError(f"cannot lock {where.lock}: {error}") from error
-        yield
+            # `down` removes the file while others wait for it: what they then hold locks nothing.
+            if not where.lock.exists() or not os.path.samestat(where.lock.stat(), os.fstat(lock.fileno())):
+                continue
+            yield
+            return
 
 
 def _end(where: Layout) -> None:
     """Ends all processes and removes what lies outside the cluster's folder."""
-    facts = Facts.read(where)
-    if facts:
-        first = Process(facts.supervisor_pid, facts.supervisor_started)
-        if first.alive() and not first.kill(KILL_WITHIN_S):
-            raise ClusterError(f"process {first.pid}, the first of the cluster, does not end after SIGKILL")
+    first = recorded_supervisor(where)
+    if first and not first.kill(KILL_WITHIN_S):
+        raise ClusterError(f"process {first.pid}, the first of the cluster, does not end after SIGKILL")
     if os.geteuid() == 0:
+        # There is no record if `up` itself was killed at the wrong moment.
+        cgroups.kill(where.cgroup)
         cgroups.remove(where.cgroup)
         mountpoints.release(where.id)
 

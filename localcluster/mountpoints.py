@@ -1,7 +1,7 @@
 """Folders of the machine that every cluster mounts something of its own over, inside its mount namespace.
 
-With them all parts use their default paths. Where the machine has no such folder it is made, and removed with the
-last cluster: removing a mount point would take the mount away from a cluster that still runs.
+With them all parts use their default paths. Where the machine has no such folder it is made, and removed with
+the last cluster: removing a mount point would take the mount away from a cluster that still runs.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _furnish_node(settings: Settings) -> None:
             _run("mount", "--bind", str(settings.root / below), target)
         else:
             _run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", target)
-    # Names of Services resolve for processes on the node too; the machine's resolvers are out of reach anyway.
+    # Names of Services resolve on the node, too; the machine's resolvers are out of reach anyway.
     resolver = settings.layout.conf / "resolv.conf"
     resolver.write_text(f"nameserver {layout.NODE_IP}\n")
     if Path("/etc/resolv.conf").exists():
@@ -72,7 +72,7 @@ def _furnish_node(settings: Settings) -> None:
 
 
 def load_kernel_modules() -> None:
-    """Loads, on the machine, what node components need and cannot load from inside. Built-in ones are no error."""
+    """Loads, on the machine, what a node needs. One that is built in or absent is no error here."""
     modules = (
         "overlay",
         "br_netfilter",

@@ -63,7 +63,7 @@ def _apply_service(
 
 
 def node_is_ready(api: KubeApi) -> bool:
-    """Whether the node is Ready and lets pods in. Raises ApiError; one with status 404 before it registered."""
+    """Whether the node is Ready and lets pods in. Raises ApiError, with status 404 before it registered."""
     node = api.get(f"/api/v1/nodes/{layout.NODE_NAME}")
     conditions = {
         condition["type"]: condition["status"] for condition in node["status"].get("conditions", [])

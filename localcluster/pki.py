@@ -19,8 +19,10 @@ class Authority:
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._openssl(
-            "req", "-x509", *self._new_key("ca"), "-out", "ca.crt", "-days", DAYS, "-subj", "/CN=assay-local-cluster",
-            "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign,digitalSignature",
+            "req", "-x509", *self._new_key("ca"), "-out", "ca.crt",
+            "-days", DAYS, "-subj", "/CN=assay-local-cluster",
+            "-addext", "basicConstraints=critical,CA:TRUE",
+            "-addext", "keyUsage=critical,keyCertSign,digitalSignature",
         )  # fmt: skip
 
     @property

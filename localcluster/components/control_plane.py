@@ -34,7 +34,7 @@ def apiserver(settings: Settings, after: tuple[str, ...] = ("etcd",)) -> Compone
         [
             settings.binary("kubernetes", "kube-apiserver"),
             "--etcd-servers", f"http://127.0.0.1:{layout.ETCD_PORT}",
-            "--bind-address", "0.0.0.0",  # noqa: S104: of the cluster's own network namespace
+            "--bind-address", "0.0.0.0",  # noqa: S104
             "--advertise-address", layout.NODE_IP,
             "--secure-port", str(layout.API_PORT),
             "--tls-cert-file", str(pki / "apiserver.crt"),

@@ -100,8 +100,8 @@ def kubelet(settings: Settings) -> Component:
 def _with_own_kernel_settings(settings: Settings) -> list[str]:
     """A command prefix under which the kubelet finds the kernel settings that it wants.
 
-    They belong to the machine and no namespace has its own, so a kubelet that set them would leave the machine
-    changed (kernel.panic among them). It sets only what differs: it is shown files that do not.
+    They belong to the machine and no namespace has its own, so a kubelet that set them would leave the
+    machine changed (kernel.panic among them). It sets only what differs: it is shown files that do not.
     """
     folder = settings.layout.conf / "sysctl"
     folder.mkdir(exist_ok=True)
