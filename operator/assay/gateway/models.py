@@ -1,6 +1,7 @@
 """`/v1/models/{index}/…`: calls to the models that the try declares, with the real key, streamed through."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -72,7 +73,7 @@ class Models:
                 url,
                 params=request.query,
                 headers=headers,  # type: ignore[arg-type]
-                data=body or None,
+                data=io.BytesIO(body) if body else None,
                 # A redirect would carry the key to a host that nobody declared.
                 allow_redirects=False,
                 proxy=self._settings.provider_proxy,
