@@ -11,6 +11,7 @@ from assay.api.base import ImageByDigest, SchemaVersion
 from assay.api.ledgerfile import LabelledFact, Plan, Seconds, UnknowableField
 
 CommitHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
+IsoDate = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 ImageName = Annotated[str, StringConstraints(pattern=r"^[^@\s]+(@sha256:[0-9a-f]{64})?$", max_length=512)]
 
 
@@ -79,6 +80,10 @@ class LedgerBuildFile(BuildPart):
     allow_unknown: list[UnknowableField] = Field(
         default_factory=list,
         description='Facts that may be unknown, e.g. ["difficulty"]; counted and shown in reports.',
+    )
+    task_labels_date: IsoDate | None = Field(
+        default=None,
+        description="Since when the licences and difficulties in the tasks' own files have stood there.",
     )
     plan: Plan = Field(default=Plan(), description="The analysis plan, fixed before any result.")
     defaults: TaskFacts = Field(default=TaskFacts(), description="Facts that hold for every task.")
