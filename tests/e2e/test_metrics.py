@@ -71,7 +71,7 @@ def query(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qu
 
 
 def test_a_finished_run_is_counted_by_outcome(query: Query, finished: RunHandle) -> None:
-    samples = query(f'assay_tries_total{{run="{finished.name}"}}')
+    samples = query(f'assay_run_tries{{run="{finished.name}"}}')
     counted = {
         (sample["metric"]["variant"], sample["metric"]["outcome"]): sample["value"][1] for sample in samples
     }
@@ -81,7 +81,7 @@ def test_a_finished_run_is_counted_by_outcome(query: Query, finished: RunHandle)
 
 
 def test_nothing_is_live_when_the_run_is_over(query: Query, finished: RunHandle) -> None:
-    live = query(f'assay_live_jobs{{run="{finished.name}"}}')
+    live = query(f'assay_run_live_jobs{{run="{finished.name}"}}')
     assert all(sample["value"][1] == "0" for sample in live)
 
 
