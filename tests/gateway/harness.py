@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
-import yaml
 from kubernetes import client, config
 
 from assay.api.labels import ATTEMPT_SERVICE_ACCOUNT, GATEWAY_AUDIENCE, ROLE, ROLE_ATTEMPT, TRY_SPEC
@@ -70,14 +69,20 @@ class Evals:
         request: Any = {"spec": {"audiences": [], "expirationSeconds": 3600}}
         token = self.core.create_namespaced_service_account_token(GATEWAY_ACCOUNT, self.name, request)
         (self.credentials / "token").write_text(token.status.token)
-        (self.credentials / "namespace").write_text(self.name)
-        kubeconfig = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
-        authority = Path(kubeconfig["clusters"][0]["cluster"]["certificate-authority"])
-        (self.credentials / "ca.crt").write_bytes(authority.read_bytes())
+        own = self.core.api_client.configuration
+        cluster = {"server": own.host, "certificate-authority": own.ssl_ca_cert}
+        document = {
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"tokenFile": "token"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": self.name}}],
+            "current-context": "x",
+        }
+        self.kubeconfig.write_text(json.dumps(document))
 
     @property
-    def api_url(self) -> str:
-        return str(self.core.api_client.configuration.host)
+    def kubeconfig(self) -> Path:
+        """How the gateway's account reaches the API server."""
+        return self.credentials / "kubeconfig"
 
     def secret(self, name: str, **values: str) -> None:
         """A Secret of a variant."""
@@ -186,8 +191,7 @@ class GatewayProcess:
             "PATH": os.environ["PATH"],
             "ASSAY_HOST": "127.0.0.1",
             "ASSAY_PORT": "0",
-            "ASSAY_KUBE_URL": evals.api_url,
-            "ASSAY_KUBE_CREDENTIALS": str(evals.credentials),
+            "KUBECONFIG": str(evals.kubeconfig),
             "ASSAY_NOTICE_SECONDS": "0",
             "ASSAY_S3_TRIES": "1",
             **environment,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from assay.adapters.kube_identity import ApiServer, KubeRefused, KubeUnavailable
+from assay.adapters.kube import KubeClient, KubeError
 from assay.adapters.s3 import AsyncS3Store, StorageError
 from assay.gateway.auth import Authenticator, Caller
 from assay.gateway.errors import ERROR_HEADER, Code, GatewayError, from_http, from_kube, from_storage
@@ -31,18 +31,16 @@ PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 class Gateway:
     """The parts of the service, and how many requests are under way."""
 
-    def __init__(self, settings: Settings) -> None:
-        own = settings.gateway
-        namespace = settings.kube.namespace
+    def __init__(self, settings: Settings, kube: KubeClient) -> None:
+        own, namespace = settings.gateway, settings.kube.namespace
         self.metrics = Metrics()
         self.draining = False
         self.in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._kube = ApiServer(settings.kube)
         self._store = AsyncS3Store(settings.storage)
-        self._authenticator = Authenticator(self._kube, namespace, own.verdict_seconds)
-        self._models = Models(ProviderKeys(self._kube, namespace, own.secret_seconds), own, self.metrics)
+        self._authenticator = Authenticator(kube, namespace, own.verdict_seconds)
+        self._models = Models(ProviderKeys(kube, namespace, own.secret_seconds), own, self.metrics)
         self._evidence = Evidence(self._store, own, self.metrics)
         self._manifests = Manifests(self._store, own)
         self._archives = TaskArchives(self._store, self.metrics)
@@ -120,7 +118,6 @@ class Gateway:
     async def _close(self, _: web.Application) -> None:
         await self._models.close()
         await self._store.close()
-        await self._kube.close()
 
 
 async def _alive(_: web.Request) -> web.Response:
@@ -134,7 +131,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         failure = error
     except StorageError as error:
         failure = from_storage(error)
-    except (KubeUnavailable, KubeRefused) as error:
+    except KubeError as error:
         failure = from_kube(error)
     except web.HTTPException as error:
         failure = from_http(error)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from assay.adapters.kube_identity import ApiServer, KubeRefused
+from assay.adapters.kube import JSON, KubeClient, KubeRefused
 from assay.api.labels import ATTEMPT_SERVICE_ACCOUNT, GATEWAY_AUDIENCE, ROLE, ROLE_ATTEMPT, TRY_SPEC
 from assay.api.tryspec import TrySpec
 from assay.core.names import try_prefix
@@ -46,10 +46,19 @@ class Caller:
         return try_prefix(self.spec.storage, self.spec.identity, self.pod_uid)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reviewed:
+    """What TokenReview says of a token that is valid."""
+
+    username: str
+    pod_name: str | None
+    pod_uid: str | None
+
+
 class Authenticator:
     """Judges tokens, and remembers a good verdict for some seconds, never beyond the token's own end."""
 
-    def __init__(self, kube: ApiServer, namespace: str, verdict_seconds: float) -> None:
+    def __init__(self, kube: KubeClient, namespace: str, verdict_seconds: float) -> None:
         self._kube, self._namespace, self._seconds = kube, namespace, verdict_seconds
         self._verdicts: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
         self._pending: dict[bytes, asyncio.Task[Caller]] = {}
@@ -78,7 +87,7 @@ class Authenticator:
 
     async def _judge(self, token: str, key: bytes) -> Caller:
         async with self._reviews:
-            reviewed = await self._kube.review(token, GATEWAY_AUDIENCE)
+            reviewed = await self._review(token)
             if reviewed is None:
                 raise _unauthenticated(
                     "the token is not valid for this gateway: expired, revoked, its pod is gone, "
@@ -94,7 +103,26 @@ class Authenticator:
         self._remember(key, caller, token)
         return caller
 
-    async def _pod(self, name: str) -> dict[str, Any]:
+    async def _review(self, token: str) -> _Reviewed | None:
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token, "audiences": [GATEWAY_AUDIENCE]},
+        }
+        answer = await self._kube.create("/apis/authentication.k8s.io/v1/tokenreviews", body)
+        status = answer.get("status", {})
+        # An authenticator that knows nothing of audiences leaves them out; such a token proves nothing here.
+        if not status.get("authenticated") or GATEWAY_AUDIENCE not in status.get("audiences", []):
+            return None
+        user = status.get("user", {})
+        extra = user.get("extra") or {}
+        return _Reviewed(
+            username=user.get("username", ""),
+            pod_name=_only(extra.get("authentication.kubernetes.io/pod-name")),
+            pod_uid=_only(extra.get("authentication.kubernetes.io/pod-uid")),
+        )
+
+    async def _pod(self, name: str) -> JSON:
         try:
             return await self._kube.get(f"/api/v1/namespaces/{self._namespace}/pods/{quote(name)}")
         except KubeRefused as error:
@@ -120,7 +148,7 @@ def _bearer(authorization: str | None) -> str:
     return token
 
 
-def _caller_from(pod: dict[str, Any], uid: str, namespace: str) -> Caller:
+def _caller_from(pod: JSON, uid: str, namespace: str) -> Caller:
     metadata = pod.get("metadata", {})
     name = metadata.get("name", "")
     if metadata.get("uid") != uid:
@@ -139,6 +167,10 @@ def _caller_from(pod: dict[str, Any], uid: str, namespace: str) -> Caller:
     if spec.identity.namespace != namespace:
         raise _forbidden(f"the try of pod {name} belongs to namespace {spec.identity.namespace}")
     return Caller(pod_name=name, pod_uid=uid, spec=spec)
+
+
+def _only(values: Any) -> str | None:
+    return str(values[0]) if isinstance(values, list) and len(values) == 1 else None
 
 
 def _expiry(token: str) -> float:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from aiohttp import web
 
 from assay.adapters import s3
-from assay.adapters.kube_identity import KubeRefused, KubeUnavailable
+from assay.adapters.kube import KubeError, KubeRefused
 
 ERROR_HEADER = "X-Assay-Error"
 
@@ -69,7 +69,7 @@ def from_storage(error: s3.StorageError) -> GatewayError:
             return GatewayError(502, Code.STORAGE_REJECTED, message)
 
 
-def from_kube(error: KubeUnavailable | KubeRefused) -> GatewayError:
+def from_kube(error: KubeError) -> GatewayError:
     """The API server's failure is never the caller's."""
     if isinstance(error, KubeRefused):
         message = f"the API server refused the gateway ({error.status}): {error}: check the gateway's RBAC"

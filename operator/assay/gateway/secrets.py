@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import quote
 
-from assay.adapters.kube_identity import ApiServer, KubeRefused
+from assay.adapters.kube import KubeClient, KubeRefused
 from assay.api.tryspec import SecretKeyRef
 from assay.gateway.errors import Code, GatewayError
 
@@ -16,7 +16,7 @@ class ProviderKeys:
 
     def __init__(
         self,
-        kube: ApiServer,
+        kube: KubeClient,
         namespace: str,
         keep_seconds: float,
         clock: Callable[[], float] = time.monotonic,

@@ -6,6 +6,7 @@ import signal
 
 from aiohttp import web
 
+from assay.adapters.kube import KubeClient
 from assay.gateway.app import Gateway
 from assay.gateway.settings import Settings
 
@@ -16,7 +17,11 @@ KEEP_ALIVE_SECONDS = 75
 
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then drain and return."""
-    gateway = Gateway(settings)
+    async with KubeClient(settings.kube) as kube:
+        await _serve(Gateway(settings, kube), settings)
+
+
+async def _serve(gateway: Gateway, settings: Settings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,11 +1,11 @@
 """Every setting of the gateway, each an environment variable that the chart sets."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from assay.adapters.environment import EnvironmentSettings
-from assay.adapters.kube_identity import KubeSettings
+from assay.adapters.kube_config import KubeConfig, load_kube_config
 from assay.adapters.s3 import S3Settings
 from assay.api.labels import GATEWAY_PORT
 
@@ -22,6 +22,9 @@ class GatewaySettings(EnvironmentSettings):
     port: Annotated[int, Field(ge=0, le=65535)] = Field(
         default=GATEWAY_PORT, alias="ASSAY_PORT", description="Port to listen on; 0 picks one."
     )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", alias="ASSAY_LOG_LEVEL", description="`info` writes one line a request."
+    )
     verdict_seconds: Annotated[float, Field(ge=0, le=30)] = Field(
         default=20,
         alias="ASSAY_VERDICT_SECONDS",
@@ -33,7 +36,7 @@ class GatewaySettings(EnvironmentSettings):
         description="How long a provider key is kept after its read.",
     )
     uploads: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=12,
+        default=8,
         alias="ASSAY_UPLOADS",
         description="Evidence uploads at a time; each holds at most 24 MiB. Others wait.",
     )
@@ -46,7 +49,7 @@ class GatewaySettings(EnvironmentSettings):
         default=20 * 1024 * MIB, alias="ASSAY_EVIDENCE_FILE_BYTES", description="Largest evidence file."
     )
     model_request_bytes: Bytes = Field(
-        default=64 * MIB, alias="ASSAY_MODEL_REQUEST_BYTES", description="Largest request to a model."
+        default=32 * MIB, alias="ASSAY_MODEL_REQUEST_BYTES", description="Largest request to a model."
     )
     provider_concurrency: Annotated[int, Field(ge=1, le=10_000)] = Field(
         default=64,
@@ -88,10 +91,10 @@ class GatewaySettings(EnvironmentSettings):
 class Settings:
     """All settings of the process, read at once so that every mistake shows at the start."""
 
-    def __init__(self, gateway: GatewaySettings, storage: S3Settings, kube: KubeSettings) -> None:
+    def __init__(self, gateway: GatewaySettings, storage: S3Settings, kube: KubeConfig) -> None:
         self.gateway, self.storage, self.kube = gateway, storage, kube
 
     @classmethod
     def from_env(cls) -> "Settings":
-        """Raises BadSettings."""
-        return cls(GatewaySettings.from_env(), S3Settings.from_env(), KubeSettings.from_env())
+        """Raises BadSettings or KubeConfigError."""
+        return cls(GatewaySettings.from_env(), S3Settings.from_env(), load_kube_config())
