@@ -1,5 +1,6 @@
 """The ledger file: from records to bytes and back, with every line held to its one canonical form."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,9 +43,35 @@ class LedgerFile:
         return len({task.cluster for task in self.tasks})
 
     @property
+    def repositories(self) -> int:
+        """How many repositories the tasks come from, as far as they are stated."""
+        return len({normalised_repository(task.repository) for task in self.tasks if task.repository})
+
+    @property
+    def licences(self) -> list[tuple[str, int]]:
+        """Licences and how many tasks state each, most frequent first."""
+        return _tally(task.licence.value for task in self.tasks)
+
+    @property
+    def difficulties(self) -> list[tuple[str, int]]:
+        """Difficulties and how many tasks state each, most frequent first."""
+        return _tally(task.difficulty.value for task in self.tasks)
+
+    @property
     def unknowns(self) -> int:
         """How many facts are unknown."""
         return sum(len(unknown_facts(task)) for task in self.tasks)
+
+
+def _tally(values: Iterable[str]) -> list[tuple[str, int]]:
+    return sorted(Counter(values).items(), key=lambda item: (-item[1], item[0]))
+
+
+def normalised_repository(address: str) -> str:
+    """One form of the ways to write a repository's address: no scheme, no `.git`, lower case."""
+    return address.lower().partition("://")[2].removesuffix("/").removesuffix(".git") or (
+        address.lower().removesuffix("/").removesuffix(".git")
+    )
 
 
 def unknown_facts(task: TaskLine) -> list[str]:

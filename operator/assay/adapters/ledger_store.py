@@ -1,0 +1,103 @@
+"""Ledgers and task archives in object storage, under keys that are their digests.
+
+A key is never written with other bytes, so publishing may be interrupted and repeated without harm.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.adapters.s3 import AsyncS3Store, NoSuchKey, StoredObject
+from assay.core.ledger import LedgerFile
+
+ARCHIVE_PREFIX = "tasks/"
+LEDGER_PREFIX = "ledgers/"
+_CHUNK = 1 << 20
+_PARALLEL = 4
+
+
+class ArchiveMissingError(Exception):
+    """A task archive of the ledger is not on disk, or its bytes are not what the ledger says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What `publish_ledger` did. `key` is the ledger's, for `spec.source.s3.key`."""
+
+    key: str
+    uploaded: int
+    already_there: int
+
+
+def archive_name(digest: str) -> str:
+    """File name of a task archive: `sha256-<hex>.tar`."""
+    return f"{digest.replace(':', '-')}.tar"
+
+
+def ledger_key(digest: str) -> str:
+    """Key of a ledger file."""
+    return f"{LEDGER_PREFIX}{digest.replace(':', '-')}.jsonl"
+
+
+async def publish_ledger(
+    store: AsyncS3Store,
+    bucket: str,
+    content: bytes,
+    ledger: LedgerFile,
+    archives: Path,
+    on_archive: Callable[[], None] = lambda: None,
+) -> Published:
+    """Uploads the archives that the bucket lacks and then, last, the ledger file.
+
+    Raises ArchiveMissingError before anything is written where a file is missing, StorageErrors otherwise.
+    """
+    sizes = {task.archive_digest: task.archive_bytes for task in ledger.tasks}
+    for digest, size in sizes.items():
+        _check_on_disk(archives / archive_name(digest), size)
+    gate = asyncio.Semaphore(_PARALLEL)
+
+    async def one(digest: str, size: int) -> bool:
+        async with gate:
+            uploaded = await _put_archive(store, bucket, digest, size, archives / archive_name(digest))
+            on_archive()
+            return uploaded
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(digest, size)) for digest, size in sizes.items()]
+    key = ledger_key(ledger.digest)
+    await store.put_bytes(bucket, key, content, content_type="application/jsonl")
+    uploaded = sum(task.result() for task in tasks)
+    return Published(key, uploaded, len(tasks) - uploaded)
+
+
+def _check_on_disk(path: Path, size: int) -> None:
+    if not path.is_file():
+        raise ArchiveMissingError(f"{path} is missing: build the ledger with --archives {path.parent}")
+    if (found := path.stat().st_size) != size:
+        raise ArchiveMissingError(f"{path} has {found} bytes, the ledger says {size}: build the ledger anew")
+
+
+async def _put_archive(store: AsyncS3Store, bucket: str, digest: str, size: int, path: Path) -> bool:
+    key = f"{ARCHIVE_PREFIX}{archive_name(digest)}"
+    try:
+        if (await store.head(bucket, key)).size == size:
+            return False
+    except NoSuchKey:
+        pass
+
+    async def same(stored: StoredObject) -> None:
+        if stored.sha256 != digest:
+            raise ArchiveMissingError(f"{path} has digest {stored.sha256}, the ledger says {digest}")
+
+    await store.put_stream(bucket, key, _chunks(path), content_type="application/x-tar", before_publish=same)
+    return True
+
+
+async def _chunks(path: Path) -> AsyncIterator[bytes]:
+    file = await asyncio.to_thread(path.open, "rb")
+    try:
+        while chunk := await asyncio.to_thread(file.read, _CHUNK):
+            yield chunk
+    finally:
+        await asyncio.to_thread(file.close)

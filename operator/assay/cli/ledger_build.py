@@ -1,0 +1,116 @@
+"""Gathers what a ledger is built of: folders, the build file, the image map, a registry."""
+
+import json
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from assay.adapters.ledger_store import archive_name
+from assay.adapters.registry import Registry
+from assay.adapters.task_folder import read_task_folder
+from assay.api.base import ImageByDigest
+from assay.api.ledger_build_file import LedgerBuildFile
+from assay.cli.output import InputError
+from assay.core.archive import ArchiveFacts, ArchiveRefusedError, Entry, write_archive
+from assay.core.ledger_build import ArchiveWriter, ImageResolver, Ledger, LedgerBuilder, image_resolver
+from assay.core.task_checks import Refusal
+
+_IMAGE_MAP = TypeAdapter(dict[str, ImageByDigest])
+
+
+def read_build_file(path: Path) -> LedgerBuildFile:
+    """The build file. Raises InputError naming the field."""
+    try:
+        return LedgerBuildFile.model_validate(tomllib.loads(path.read_text()))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: is not TOML: {error}") from error
+    except ValidationError as error:
+        raise InputError(_explain(path, error)) from error
+
+
+def read_image_map(path: Path) -> dict[str, ImageByDigest]:
+    """The map from published names to images by digest. Raises InputError naming the entry."""
+    try:
+        return _IMAGE_MAP.validate_python(json.loads(path.read_bytes()))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: is not JSON: {error}") from error
+    except ValidationError as error:
+        raise InputError(_explain(path, error)) from error
+
+
+def _explain(path: Path, error: ValidationError) -> str:
+    problems = (
+        f"{'.'.join(str(part) for part in problem['loc']) or 'the document'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False)
+    )
+    return f"{path}: " + "; ".join(problems)
+
+
+def task_folders(root: Path, include: Sequence[str] | None) -> list[Path]:
+    """The task folders below `root`, sorted; with `include` those whose folder or id it names.
+
+    Raises InputError when there is none.
+    """
+    folders = sorted(path.parent for path in root.glob("*/task.toml"))
+    if not folders:
+        raise InputError(f"{root}: no subfolder holds a task.toml")
+    if include is None:
+        return folders
+    wanted = set(include)
+    return [folder for folder in folders if folder.name in wanted or _task_name(folder) in wanted]
+
+
+def _task_name(folder: Path) -> str | None:
+    try:
+        table = tomllib.loads((folder / "task.toml").read_text()).get("task")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return None
+    return table.get("name") if isinstance(table, dict) else None
+
+
+def build_ledger(
+    folders: Iterable[Path],
+    build_file: LedgerBuildFile,
+    *,
+    image_map: Mapping[str, ImageByDigest],
+    registry: Registry | None,
+    archives: Path | None,
+    on_task: Callable[[], None] = lambda: None,
+) -> Ledger:
+    """Builds the ledger, writing the archives to `archives` if it is given. Raises LedgerRefusedError."""
+    archive = _archive_writer(archives) if archives else write_archive
+    builder = LedgerBuilder(build_file, _resolver(build_file, image_map, registry), archive)
+    for folder in folders:
+        try:
+            builder.add(folder.name, read_task_folder(folder))
+        except ArchiveRefusedError as error:
+            builder.refuse(Refusal(folder.name, error.path, error.problem, error.fix))
+        on_task()
+    return builder.finish()
+
+
+def _resolver(
+    build_file: LedgerBuildFile, image_map: Mapping[str, ImageByDigest], registry: Registry | None
+) -> ImageResolver:
+    stated = image_resolver(image_map, build_file.images)
+    looked_up = cache(registry.resolve) if registry else lambda name: None
+    return lambda name: stated(name) or looked_up(name)
+
+
+def _archive_writer(folder: Path) -> ArchiveWriter:
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def write(entries: Iterable[Entry]) -> ArchiveFacts:
+        # Under its final name a file is whole, also after an interruption.
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".partial-", delete_on_close=False) as output:
+            facts = write_archive(entries, output.file)
+            output.close()
+            Path(output.name).chmod(0o644)
+            Path(output.name).replace(folder / archive_name(facts.digest))
+        return facts
+
+    return write
