@@ -3,9 +3,10 @@
 // It is served on a Unix socket that one runner and one container share.
 // Failures are gRPC statuses: INVALID_ARGUMENT (the request can never work),
 // NOT_FOUND (a path), FAILED_PRECONDITION (the container lacks something: a
-// user, a shell, a working directory), DATA_LOSS (a stream was cut or
-// damaged), ABORTED (the phase ended meanwhile, or a file changed while it was
-// read), RESOURCE_EXHAUSTED (no space, no process left).
+// user, a shell, a working directory), DATA_LOSS (a stream was cut or damaged,
+// or a file became shorter while it was read), ABORTED (the phase ended
+// meanwhile), RESOURCE_EXHAUSTED (no space or no process left, or a limit of
+// the request was reached).
 //
 // Regenerate the stubs of both languages with scripts/generate_proto.py.
 
@@ -944,9 +945,12 @@ func (x *UploadReply) GetSize() uint64 {
 }
 
 type DownloadRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Kind          Kind                   `protobuf:"varint,2,opt,name=kind,proto3,enum=assay.sandbox.v1.Kind" json:"kind,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Kind Kind   `protobuf:"varint,2,opt,name=kind,proto3,enum=assay.sandbox.v1.Kind" json:"kind,omitempty"`
+	// Fail when the stream would be longer. 0: no limit.
+	MaxSize       uint64 `protobuf:"varint,3,opt,name=max_size,json=maxSize,proto3" json:"max_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -993,6 +997,13 @@ func (x *DownloadRequest) GetKind() Kind {
 		return x.Kind
 	}
 	return Kind_KIND_UNSPECIFIED
+}
+
+func (x *DownloadRequest) GetMaxSize() uint64 {
+	if x != nil {
+		return x.MaxSize
+	}
+	return 0
 }
 
 type DownloadReply struct {
@@ -1522,10 +1533,11 @@ const file_sandbox_proto_rawDesc = "" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x18\n" +
 	"\askipped\x18\x03 \x03(\tR\askipped\"!\n" +
 	"\vUploadReply\x12\x12\n" +
-	"\x04size\x18\x01 \x01(\x04R\x04size\"Q\n" +
+	"\x04size\x18\x01 \x01(\x04R\x04size\"l\n" +
 	"\x0fDownloadRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
-	"\x04kind\x18\x02 \x01(\x0e2\x16.assay.sandbox.v1.KindR\x04kind\"\x96\x01\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x16.assay.sandbox.v1.KindR\x04kind\x12\x19\n" +
+	"\bmax_size\x18\x03 \x01(\x04R\amaxSize\"\x96\x01\n" +
 	"\rDownloadReply\x12:\n" +
 	"\x06header\x18\x01 \x01(\v2 .assay.sandbox.v1.DownloadHeaderH\x00R\x06header\x12\x16\n" +
 	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunk\x12)\n" +

@@ -3,9 +3,10 @@
 // It is served on a Unix socket that one runner and one container share.
 // Failures are gRPC statuses: INVALID_ARGUMENT (the request can never work),
 // NOT_FOUND (a path), FAILED_PRECONDITION (the container lacks something: a
-// user, a shell, a working directory), DATA_LOSS (a stream was cut or
-// damaged), ABORTED (the phase ended meanwhile, or a file changed while it was
-// read), RESOURCE_EXHAUSTED (no space, no process left).
+// user, a shell, a working directory), DATA_LOSS (a stream was cut or damaged,
+// or a file became shorter while it was read), ABORTED (the phase ended
+// meanwhile), RESOURCE_EXHAUSTED (no space or no process left, or a limit of
+// the request was reached).
 //
 // Regenerate the stubs of both languages with scripts/generate_proto.py.
 

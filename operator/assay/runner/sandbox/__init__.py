@@ -12,6 +12,7 @@ from assay.runner.sandbox.errors import (
     SandboxPathNotFound,
     SandboxPhaseEnded,
     SandboxRequestError,
+    SandboxTooLarge,
     SandboxTransferError,
 )
 from assay.runner.sandbox.results import (
@@ -35,5 +36,6 @@ __all__ = [
     "SandboxPhaseEnded",
     "SandboxRequestError",
     "SandboxStatus",
+    "SandboxTooLarge",
     "SandboxTransferError",
 ]

@@ -183,24 +183,26 @@ class SandboxClient:
         with self._errors(f"upload of {source} to {target}"):
             return await upload(self._connection.stub, header, pack_chunks(source))
 
-    async def download_file(self, source: str, target: Path) -> DownloadResult:
+    async def download_file(self, source: str, target: Path, *, max_bytes: int = 0) -> DownloadResult:
         """Copy the file `source` to `target`, which is replaced whole or not at all.
 
-        Raises SandboxPathNotFound where there is none, SandboxTransferError where it did not arrive whole.
+        Raises SandboxPathNotFound where there is none, SandboxTooLarge where it is longer than `max_bytes`
+        (0: no limit), SandboxTransferError where it did not arrive whole.
         """
         with self._errors(f"download of {source}"):
-            return await download_file(self._connection.stub, source, target)
+            return await download_file(self._connection.stub, source, target, max_bytes)
 
-    async def download_dir(self, source: str, target: Path) -> DownloadResult:
+    async def download_dir(self, source: str, target: Path, *, max_bytes: int = 0) -> DownloadResult:
         """Copy the contents of the directory `source` into `target`, which is made if it is missing.
 
         What could write outside of `target` is left out and listed in the result.
 
-        Raises SandboxPathNotFound where there is none, SandboxTransferError where it did not arrive whole;
-        `target` may then hold a part of it.
+        Raises SandboxPathNotFound where there is none, SandboxTooLarge where the tar stream is longer than
+        `max_bytes` (0: no limit), SandboxTransferError where it did not arrive whole; `target` may then hold
+        a part of it.
         """
         with self._errors(f"download of {source}"):
-            return await download_dir(self._connection.stub, source, target)
+            return await download_dir(self._connection.stub, source, target, max_bytes)
 
     async def stat(self) -> SandboxStatus:
         """The sandbox's state: memory, processes, kills for want of memory."""

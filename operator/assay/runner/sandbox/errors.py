@@ -25,5 +25,9 @@ class SandboxTransferError(SandboxError):
     """A file or directory did not arrive whole. Nothing of it counts as transferred."""
 
 
+class SandboxTooLarge(SandboxError):
+    """A limit was reached: of the request, of the disk, or of the processes in the container."""
+
+
 class SandboxPhaseEnded(SandboxError):
     """`SandboxClient.end_phase` killed the command while it ran."""

@@ -140,12 +140,14 @@ class UploadReply(_message.Message):
     def __init__(self, size: _Optional[int] = ...) -> None: ...
 
 class DownloadRequest(_message.Message):
-    __slots__ = ("path", "kind")
+    __slots__ = ("path", "kind", "max_size")
     PATH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    MAX_SIZE_FIELD_NUMBER: _ClassVar[int]
     path: str
     kind: Kind
-    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[Kind, str]] = ...) -> None: ...
+    max_size: int
+    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[Kind, str]] = ..., max_size: _Optional[int] = ...) -> None: ...
 
 class DownloadReply(_message.Message):
     __slots__ = ("header", "chunk", "end")

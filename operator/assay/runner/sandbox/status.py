@@ -9,6 +9,7 @@ from assay.runner.sandbox.errors import (
     SandboxPathNotFound,
     SandboxPhaseEnded,
     SandboxRequestError,
+    SandboxTooLarge,
     SandboxTransferError,
 )
 
@@ -23,6 +24,7 @@ _EXCEPTIONS: dict[grpc.StatusCode, type[SandboxError]] = {
     grpc.StatusCode.NOT_FOUND: SandboxPathNotFound,
     grpc.StatusCode.DATA_LOSS: SandboxTransferError,
     grpc.StatusCode.ABORTED: SandboxPhaseEnded,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: SandboxTooLarge,
 }
 
 

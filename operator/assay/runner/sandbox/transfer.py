@@ -89,9 +89,9 @@ class _Download:
             )
 
 
-async def download_file(stub: Any, source: str, target: Path) -> DownloadResult:
+async def download_file(stub: Any, source: str, target: Path, max_bytes: int) -> DownloadResult:
     """Fetch one file. `target` is replaced when all of it is there, and untouched otherwise."""
-    call = stub.Download(pb.DownloadRequest(path=source, kind=pb.KIND_FILE))
+    call = stub.Download(pb.DownloadRequest(path=source, kind=pb.KIND_FILE, max_size=max_bytes))
     download = _Download(call, source)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -109,9 +109,9 @@ async def download_file(stub: Any, source: str, target: Path) -> DownloadResult:
     return DownloadResult(size=download.size)
 
 
-async def download_dir(stub: Any, source: str, target: Path) -> DownloadResult:
+async def download_dir(stub: Any, source: str, target: Path, max_bytes: int) -> DownloadResult:
     """Fetch a directory's contents. After an error `target` may hold a part of them."""
-    call = stub.Download(pb.DownloadRequest(path=source, kind=pb.KIND_TAR))
+    call = stub.Download(pb.DownloadRequest(path=source, kind=pb.KIND_TAR, max_size=max_bytes))
     download = _Download(call, source)
     loop = asyncio.get_running_loop()
 

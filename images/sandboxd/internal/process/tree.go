@@ -1,0 +1,139 @@
+package process
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Table is a snapshot of the container's processes, parent by child.
+type Table map[int]int
+
+// ReadTable lists every process. Zombies too: one whose first thread has ended
+// looks like one while its other threads run on.
+func ReadTable() (Table, error) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	table := make(Table, len(names))
+	var buffer [512]byte
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if parent, ok := parentOf(name, buffer[:]); ok {
+			table[pid] = parent
+		}
+	}
+	return table, nil
+}
+
+func parentOf(pid string, buffer []byte) (int, bool) {
+	n := readInto("/proc/"+pid+"/stat", buffer)
+	// "pid (command) state parent …": the command may itself hold parentheses.
+	end := bytes.LastIndexByte(buffer[:n], ')')
+	if end < 0 {
+		return 0, false
+	}
+	fields := bytes.Fields(buffer[end+1 : n])
+	if len(fields) < 2 || fields[0][0] == 'X' {
+		return 0, false
+	}
+	parent, err := strconv.Atoi(string(fields[1]))
+	return parent, err == nil
+}
+
+func readInto(path string, buffer []byte) int {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	n, _ := unix.Read(fd, buffer)
+	return max(n, 0)
+}
+
+// Ancestor is the first of roots on the way from pid to its oldest ancestor.
+func (t Table) Ancestor(pid int, roots []int) (int, bool) {
+	// A snapshot of moving processes could hold a ring.
+	for range len(t) + 1 {
+		if slices.Contains(roots, pid) {
+			return pid, true
+		}
+		parent, ok := t[pid]
+		if !ok {
+			return 0, false
+		}
+		pid = parent
+	}
+	return 0, false
+}
+
+// Descendants are all processes below root, without itself.
+func (t Table) Descendants(root int) []int {
+	var found []int
+	for pid := range t {
+		if pid == root {
+			continue
+		}
+		if _, ok := t.Ancestor(pid, []int{root}); ok {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// ResidentBytes is all of a process's resident memory, mapped files included.
+func ResidentBytes(pid int) uint64 {
+	return bytesOfKB(readStatus(pid)["VmRSS"])
+}
+
+// Usage is the memory that would come free if a process died.
+type Usage struct {
+	PID     int
+	Command string
+	// Bytes counts anonymous and shared memory, not mapped files: the kernel
+	// gives those back by itself.
+	Bytes uint64
+}
+
+// ReadUsage reads one process; ok is false when it is gone.
+func ReadUsage(pid int) (usage Usage, ok bool) {
+	status := readStatus(pid)
+	_, ok = status["RssAnon"]
+	return Usage{
+		PID:     pid,
+		Command: status["Name"],
+		Bytes:   bytesOfKB(status["RssAnon"]) + bytesOfKB(status["RssShmem"]),
+	}, ok
+}
+
+func readStatus(pid int) map[string]string {
+	buffer := make([]byte, 4096)
+	n := readInto("/proc/"+strconv.Itoa(pid)+"/status", buffer)
+	status := map[string]string{}
+	for line := range strings.Lines(string(buffer[:n])) {
+		key, value, _ := strings.Cut(line, ":")
+		status[key] = strings.TrimSpace(value)
+	}
+	return status
+}
+
+func bytesOfKB(value string) uint64 {
+	kilobytes, err := strconv.ParseUint(strings.TrimSuffix(value, " kB"), 10, 53)
+	if err != nil {
+		return 0
+	}
+	return kilobytes << 10
+}
