@@ -81,10 +81,15 @@ def chart_values(target: Target, namespaces: Sequence[str]) -> dict[str, Any]:
 
 def built_images(*groups: str) -> dict[str, str]:
     """Images by short name, pinned by digest, as `python -m images` built them. Raises DemoError."""
-    rows = json.loads(run_module("images", "list", *groups, "--json"))
+    return {row["name"]: row["pinned"] for row in image_rows(*groups)}
+
+
+def image_rows(*groups: str) -> list[dict[str, str]]:
+    """What `python -m images list` says of the groups, once all of them are built. Raises DemoError."""
+    rows: list[dict[str, str]] = json.loads(run_module("images", "list", *groups, "--json"))
     if missing := [row["name"] for row in rows if not row["pinned"]]:
         raise DemoError(f"not built as the checkout is now: {', '.join(missing)}", "make images")
-    return {row["name"]: row["pinned"] for row in rows}
+    return rows
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,11 @@ def ended(run: EvaluationRun) -> bool:
     return any(is_true(run.status.conditions, t) for t in (RunCondition.COMPLETE, RunCondition.FAILED))
 
 
+def completed(run: EvaluationRun) -> bool:
+    """Whether every attempt is recorded and the coverage that was asked for is reached."""
+    return is_true(run.status.conditions, RunCondition.COMPLETE)
+
+
 def stopped(run: EvaluationRun) -> bool:
     """Whether the run goes no further without somebody's decision, although nobody asked it to stop."""
     found = find_condition(run.status.conditions, RunCondition.SUSPENDED)

@@ -1,7 +1,5 @@
 """The cluster in the hands of a test: make a ledger, a variant and a run as a user would, then watch."""
 
-import json
-import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -11,9 +9,10 @@ from typing import Any
 
 from assay.adapters.s3 import S3Settings, S3Store
 from assay.api.evaluation_run import EvaluationRun
-from demo.commands import apply, run, run_module
+from demo.commands import apply, run
 from demo.install import RUN_NAMESPACE, built_images
 from demo.kube import EVENTS, JOBS, LEDGERS, PODS, RUNS, Kube, Object, WaitTimeout, condition, has_condition
+from demo.materials import publish_ledger
 from demo.target import Target
 from tests.e2e import evidence
 from tests.e2e.tasks import Task
@@ -127,17 +126,35 @@ class Bench:
         folder = self.scratch / name
         for task in tasks:
             task.write(folder / "tasks", self.task_image)
-        manifest = self.publish(name, folder / "tasks", _facts(name), namespace)
+        manifest = self.publish(name, folder / "tasks", build_file(name), namespace)
         if digest is not None:
             manifest["spec"]["digest"] = digest
-        self.manifests[name] = manifest
         if applied:
             apply([manifest])
         return name
 
-    def publish(self, name: str, tasks: Path, facts: str, namespace: str) -> Object:
+    def publish(
+        self,
+        name: str,
+        tasks: Path,
+        facts: str,
+        namespace: str = RUN_NAMESPACE,
+        image_groups: tuple[str, ...] = ("examples",),
+    ) -> Object:
         """Builds and publishes a folder of tasks; returns the manifest of its Ledger."""
-        raise NotImplementedError
+        scratch = self.scratch / f"{name}-build"
+        scratch.mkdir(parents=True)
+        (scratch / "build.toml").write_text(facts)
+        self.manifests[name] = publish_ledger(
+            self.target.storage,
+            tasks,
+            scratch / "build.toml",
+            scratch,
+            name=name,
+            namespace=namespace,
+            image_groups=image_groups,
+        )
+        return self.manifests[name]
 
     def variant(
         self,
@@ -196,12 +213,6 @@ class Bench:
     def kubectl(self, *arguments: str) -> str:
         return run(["kubectl", *arguments])
 
-    def assay(self, *arguments: str) -> str:
-        return run_module("assay.cli", *arguments, environment=self.environment())
-
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, **self.target.storage.environment()}
-
 
 def variant_manifest(
     name: str, namespace: str, agent: str, models: Sequence[Object] = (), **more: Any
@@ -218,17 +229,10 @@ def _listed(names: str | Sequence[str]) -> Sequence[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _facts(benchmark: str) -> str:
+def build_file(benchmark: str) -> str:
     """A build file for tasks of one test."""
-    stated = {"source": "tests/e2e", "date": "2026-01-01"}
-    licence = json.dumps({"value": "Apache-2.0", **stated})
-    difficulty = json.dumps({"value": "easy", **stated})
-
-    def table(text: str) -> str:
-        pairs = ", ".join(f'{key} = "{value}"' for key, value in json.loads(text).items())
-        return "{ " + pairs + " }"
-
+    stated = 'source = "tests/e2e", date = "2026-01-01"'
     return (
-        f'benchmark = "{benchmark}"\nversion = "1"\n\n[defaults]\n'
-        f"licence = {table(licence)}\ndifficulty = {table(difficulty)}\n"
+        f'benchmark = "{benchmark}"\nversion = "1"\nallow_unknown = ["baseCommit"]\n\n[defaults]\n'
+        f'licence = {{ value = "Apache-2.0", {stated} }}\ndifficulty = {{ value = "easy", {stated} }}\n'
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.api.evaluation_run import EvaluationRun
+from demo.commands import apply
 from demo.install import ROOT, RUN_NAMESPACE
 from tests.e2e.bench import Bench, RunHandle, unique
 from tests.e2e.evidence import TryEvidence
@@ -51,7 +52,7 @@ def ledger(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> str:
     tasks = folder / "deepswe-v1.1" / "tasks"
     name = unique("deepswe-six")
     facts = BUILD_FILE.format(include=json.dumps(TASKS))
-    bench.ledger_of(name, tasks, facts, image_groups=("deepswe",))
+    apply([bench.publish(name, tasks, facts, image_groups=("deepswe",))])
     return name
 
 

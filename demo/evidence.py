@@ -1,0 +1,71 @@
+"""Lists or copies the evidence of a run, straight from S3 and without the operator."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from assay.adapters.s3 import S3Settings, S3Store, StorageError
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evidence import Manifest
+from demo.errors import DemoError
+from demo.install import RUN_NAMESPACE
+from demo.kube import RUNS, Kube
+from demo.screen import Screen
+from demo.target import choose
+
+_MANIFEST = "/manifest.json"
+_LIMIT = 1 << 30
+
+
+def show(name: str, fetch: Path | None) -> None:
+    """Prints one line a try; with `fetch` copies every file there. Raises DemoError."""
+    target, screen = choose(), Screen()
+    with Kube(target.kubeconfig) as kube:
+        body = kube.find(RUNS, RUN_NAMESPACE, name)
+    if body is None:
+        raise DemoError(f"there is no run {name}", f"kubectl -n {RUN_NAMESPACE} get evaluationruns")
+    run = EvaluationRun.parse(body)
+    bucket, prefix = run.spec.storage.s3.bucket, run.status.evidence_prefix or ""
+    if not prefix:
+        raise DemoError(f"the run {name} has not started yet")
+    with _store(target.storage.environment()) as store:
+        keys = [info.key for info in store.list_keys(bucket, prefix)]
+        rows = [_row(store, bucket, key) for key in keys if key.endswith(_MANIFEST)]
+        headings = ("task", "variant", "try", "outcome", "reward", "files", "below the prefix")
+        screen.table(
+            (headings, [(*row[:-1], row[-1].removeprefix(prefix)) for row in rows]), f"s3://{bucket}/{prefix}"
+        )
+        if fetch is not None:
+            for key in keys:
+                target_path = fetch / key.removeprefix(prefix)
+                target_path.parent.mkdir(parents=True, exist_ok=True)
+                target_path.write_bytes(store.get_bytes(bucket, key, _LIMIT))
+            screen.say(f"{len(keys)} files copied to {fetch}")
+
+
+def _row(store: S3Store, bucket: str, key: str) -> tuple[str, ...]:
+    manifest = Manifest.model_validate_json(store.get_bytes(bucket, key, _LIMIT))
+    identity, result = manifest.identity, manifest.result
+    reward = "—" if result.reward is None else f"{result.reward:g}"
+    attempt = f"{identity.try_number}"
+    files = str(len(manifest.files))
+    return (
+        identity.task,
+        identity.variant,
+        attempt,
+        result.outcome,
+        reward,
+        files,
+        key.removesuffix(_MANIFEST),
+    )
+
+
+@contextmanager
+def _store(environment: dict[str, str]) -> Iterator[S3Store]:
+    store = S3Store(S3Settings.from_env(environment))
+    try:
+        yield store
+    except StorageError as error:
+        raise DemoError(f"the evidence cannot be read: {error}") from None
+    finally:
+        store.close()
