@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -42,9 +43,9 @@ class LedgerRefusedError(Exception):
 
 
 class _Refused(Exception):
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(str(refusal))
-        self.refusal = refusal
+    def __init__(self, *refusals: Refusal) -> None:
+        super().__init__(*map(str, refusals))
+        self.refusals = refusals
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class LedgerBuilder:
             line = _TaskReader(task, self._build, self._resolve).line(self._archive)
             refusals += self._unallowed(task, line)
         except _Refused as error:
-            refusals.append(error.refusal)
+            refusals += error.refusals
         except ArchiveRefusedError as error:
             refusals.append(task.refuse(error.path, error.problem, error.fix))
         except ValidationError as error:
@@ -173,35 +174,48 @@ class _TaskReader:
         self._defaults = build.defaults
 
     def line(self, archive: ArchiveWriter) -> TaskLine:
+        """The task's line. Raises _Refused with all that is wrong before an archive is written."""
         task, file = self._task, self._file
         entries = list(task.entries.values())
-        # The cheap reasons to refuse come before the archive is written.
-        images = self._images()
-        timeouts = self._timeouts()
-        licence = self._label("licence", "licence", "license")
-        difficulty = self._label("difficulty", "difficulty")
+        stated = self._stated()
         written = archive(entries)
         return TaskLine(
             id=task.id,
             archive_digest=written.digest,
             archive_bytes=written.size,
             harbor_digest=harbor_digest(entries),
-            licence=licence,
-            difficulty=difficulty,
             category=self._fact("category", "category"),
             language=self._fact("language", "language"),
             repository=self._fact("repository", "repository_url", "repository"),
             base_commit=self._fact("base_commit", "base_commit_hash", "base_commit"),
-            images=images,
             verifier_mode=file.verifier_mode,
             network=agent_network(file) or NetworkMode.NONE,
             resources=self._resources(),
-            timeouts=timeouts,
             steps=max(1, len(file.steps)),
             cluster="-",
             cluster_reason="-",
             line_digest=_PENDING,
+            **stated,
         )
+
+    def _stated(self) -> dict[str, Any]:
+        """The fields that may be refused, each tried, so that one run tells everything."""
+        readers: dict[str, Callable[[], Any]] = {
+            "images": self._images,
+            "timeouts": self._timeouts,
+            "licence": lambda: self._label("licence", "licence", "license"),
+            "difficulty": lambda: self._label("difficulty", "difficulty"),
+        }
+        found: dict[str, Any] = {}
+        refusals: list[Refusal] = []
+        for name, read in readers.items():
+            try:
+                found[name] = read()
+            except _Refused as error:
+                refusals += error.refusals
+        if refusals:
+            raise _Refused(*refusals)
+        return found
 
     def _fact(self, name: str, *metadata: str) -> str | None:
         """A fact from the build file's own table, else the task's metadata, else the defaults."""
@@ -214,12 +228,13 @@ class _TaskReader:
         default: LabelledFact | None = getattr(self._defaults, name)
         if own:
             return own
-        if value := self._file.metadata_text(*metadata):
-            if self._build.task_labels_date is None:
-                raise self._refused(name, "task.toml states it without saying since when", _DATE_FIX)
+        value = self._file.metadata_text(*metadata)
+        if value and self._build.task_labels_date:
             return LabelledFact(value=value, source="task.toml [metadata]", date=self._build.task_labels_date)
-        if default:
+        if default and value in (None, default.value):
             return default
+        if value:
+            raise self._refused(name, f"task.toml states {value!r} without saying since when", _DATE_FIX)
         raise self._refused(
             name,
             "nobody states it",
@@ -252,7 +267,7 @@ class _TaskReader:
         raise self._refused(
             f"[{role}] docker_image",
             f"{published} is a tag, and a tag can be moved to another image",
-            "name its digest in [images] of the build file or in --images, or let --registry look it up",
+            "name its digest in [images] of the build file or in --images, or push it to the registry that --registry names",
         )
 
     def _verifier_image(self, environment: ImageByDigest) -> ImageByDigest:
