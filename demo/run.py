@@ -89,7 +89,7 @@ def start_model_server(target: Target, manifests: list[Manifest]) -> None:
 
 
 def publish_examples(target: Target, kube: Kube) -> str:
-    """Name of the verified Ledger of the example tasks. It holds the digest's start: other tasks, another Ledger."""
+    """Name of the verified Ledger of the example tasks; other tasks have another digest, hence name."""
     with tempfile.TemporaryDirectory(prefix="assay-demo-") as scratch:
         manifest = publish_ledger(
             target.storage,
