@@ -267,7 +267,7 @@ class _TaskReader:
         raise self._refused(
             f"[{role}] docker_image",
             f"{published} is a tag, and a tag can be moved to another image",
-            "name its digest in [images] of the build file or in --images, or push it to the registry that --registry names",
+            "name its digest in [images] of the build file or in --images, or push it to --registry",
         )
 
     def _verifier_image(self, environment: ImageByDigest) -> ImageByDigest:
