@@ -34,6 +34,15 @@ def install(
     )
 
 
+def served_namespaces() -> list[str]:
+    """The namespaces of runs that an installed release serves; an upgrade must not take them away."""
+    releases = json.loads(run(["helm", "list", "--namespace", SYSTEM_NAMESPACE, "--all", "--output", "json"]))
+    if not any(release["name"] == RELEASE for release in releases):
+        return []
+    values = run(["helm", "get", "values", RELEASE, "--namespace", SYSTEM_NAMESPACE, "--output", "json"])
+    return list((json.loads(values) or {}).get("runNamespaces", []))
+
+
 def prepare_namespaces(storage: Storage, namespaces: Sequence[str]) -> None:
     """The operator's namespace, those of the runs, and the storage Secret in each."""
     apply(

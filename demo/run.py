@@ -10,7 +10,7 @@ from assay.api.evaluation_run import EvaluationRun
 from demo import story
 from demo.commands import apply, run
 from demo.errors import DemoError
-from demo.install import ROOT, RUN_NAMESPACE, built_images, install
+from demo.install import ROOT, RUN_NAMESPACE, built_images, install, served_namespaces
 from demo.kube import LEDGERS, VARIANTS, Kube, WaitTimeout, has_condition
 from demo.materials import publish_ledger
 from demo.runs import follow, named, next_name, unfinished
@@ -32,7 +32,7 @@ def demonstrate(minutes: float) -> bool:
     target = choose()
     manifests = read_manifests(MANIFESTS)
     with screen.step("Assay installed with its Helm chart"):
-        install(target)
+        install(target, sorted({RUN_NAMESPACE, *served_namespaces()}))
     with screen.step("scripted model server running"):
         start_model_server(target, manifests)
     with Kube(target.kubeconfig) as kube:

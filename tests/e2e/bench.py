@@ -233,6 +233,7 @@ def build_file(benchmark: str) -> str:
     """A build file for tasks of one test."""
     stated = 'source = "tests/e2e", date = "2026-01-01"'
     return (
-        f'benchmark = "{benchmark}"\nversion = "1"\nallow_unknown = ["baseCommit"]\n\n[defaults]\n'
+        f'benchmark = "{benchmark}"\nversion = "1"\nallow_unknown = ["baseCommit"]\n\n'
+        "[plan]\nresources = { request_percent = 25, limit_percent = 100 }\n\n[defaults]\n"
         f'licence = {{ value = "Apache-2.0", {stated} }}\ndifficulty = {{ value = "easy", {stated} }}\n'
     )
