@@ -1,0 +1,1 @@
+"""What runs inside the attempt pod. The only place that imports Harbor."""

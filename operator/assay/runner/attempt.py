@@ -1,0 +1,181 @@
+"""One try, top to bottom: run it, save what it left, tell the containers to quit.
+
+Whatever happens, the order at the end is the same: evidence, manifest, termination message, quit.
+"""
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+
+from assay.api.evidence import Manifest, TryResult
+from assay.api.outcome import OutcomeClass
+from assay.runner.classify import Proposal
+from assay.runner.evidence import Evidence
+from assay.runner.execution import Execution, execute, harness_version
+from assay.runner.gateway_client import Deadline, GatewayClient, GatewayError, GatewayRefused
+from assay.runner.model_gateway.call_log import CallLog, upload_segments
+from assay.runner.scrub import Scrubber
+from assay.runner.settings import Pod
+from assay.runner.siblings import Siblings
+from assay.runner.state import RunnerState
+from assay.runner.stop import PodEnd
+from assay.runner.termination import termination_message, write_termination_message
+
+log = logging.getLogger(__name__)
+
+_MANIFEST_SECONDS = 10.0
+"""Time kept for the manifest when the files used up the upload's deadline."""
+_LAST_QUIT_SECONDS = 5.0
+
+
+async def run_try(pod: Pod, end: PodEnd) -> None:
+    """Run the try that this pod is for; returns when the pod may end."""
+    siblings = Siblings(pod.paths.environment_socket, pod.paths.verifier_socket if pod.separate else None)
+    state = RunnerState(pod.paths.state)
+    scrubber = Scrubber()
+    try:
+        message = await _recorded_end(pod, end, siblings, state, scrubber)
+        write_termination_message(pod.paths.termination_log, message)
+        end.over()
+        await quit_siblings(siblings, end)
+    finally:
+        await siblings.close()
+
+
+async def _recorded_end(
+    pod: Pod, end: PodEnd, siblings: Siblings, state: RunnerState, scrubber: Scrubber
+) -> bytes:
+    """Run the try unless it ran before, and leave its evidence. Returns the termination message."""
+    first = state.claim()
+    before = state.finished()
+    if before is not None:
+        log.info("this try had ended before the runner was restarted")
+        return before
+    async with GatewayClient(pod.spec.gateway_url, pod.paths.token, scrubber.add) as client:
+        evidence = Evidence(client, scrubber, state)
+        execution = Execution(CallLog(pod.paths.calls, scrubber))
+        if first:
+            await _execute(pod, client, evidence, siblings, scrubber, end, execution)
+        else:
+            reason = "the runner's container restarted in the middle of the try; the agent is never run twice"
+            execution.proposal = Proposal(OutcomeClass.RUNNER_RESTARTED, reason)
+        message = await _save(pod, client, evidence, state, execution)
+    state.finish(message)
+    return message
+
+
+async def _execute(
+    pod: Pod,
+    client: GatewayClient,
+    evidence: Evidence,
+    siblings: Siblings,
+    scrubber: Scrubber,
+    end: PodEnd,
+    execution: Execution,
+) -> None:
+    try:
+        await execute(pod, client, evidence, siblings, scrubber, end.rescue, execution)
+    except Exception as error:
+        log.exception("the try ended in a way that the runner does not know")
+        reason = f"{type(error).__name__}: {error}"
+        execution.proposal = Proposal(
+            OutcomeClass.UNRECOGNISED, reason[:1000], flags=tuple(execution.calls.flags)
+        )
+
+
+async def _save(
+    pod: Pod, client: GatewayClient, evidence: Evidence, state: RunnerState, execution: Execution
+) -> bytes:
+    """Upload everything, then the manifest. Returns the termination message."""
+    began = time.monotonic()
+    deadline = Deadline(pod.spec.deadlines.upload_seconds)
+    proposal = execution.proposal or Proposal(OutcomeClass.UNRECOGNISED, "the try ended without an outcome")
+    log.info(
+        "outcome %s, reward %s: %s", proposal.outcome, proposal.reward, proposal.reason or "as it should be"
+    )
+    try:
+        await _upload(pod, evidence, execution, deadline)
+        if evidence.failed:
+            path, why = next(iter(evidence.failed.items()))
+            reason = f"{len(evidence.failed)} files were not uploaded, first {path}: {why}"
+            proposal = Proposal(OutcomeClass.ARTIFACTS_PARTIAL, reason[:1000], flags=proposal.flags)
+        result = _result(pod, state, execution, proposal, round(time.monotonic() - began, 3))
+        digest = await _write_manifest(pod, client, evidence, result, deadline)
+    except (GatewayError, OSError) as error:
+        log.error("the evidence is not complete: %s", error)
+        conflict = isinstance(error, GatewayRefused) and error.status == 409
+        outcome = proposal.outcome if conflict else OutcomeClass.ARTIFACTS_PARTIAL
+        return termination_message(pod.spec.identity.job_name, pod.uid, outcome, reason=str(error))
+    return termination_message(
+        pod.spec.identity.job_name, pod.uid, proposal.outcome, proposal.reward, digest, proposal.reason
+    )
+
+
+async def _upload(pod: Pod, evidence: Evidence, execution: Execution, deadline: Deadline) -> None:
+    spec, paths = pod.spec, pod.paths
+    execution.calls.close_segment()
+    await evidence.put_bytes("try-spec.json", spec.model_dump_json().encode(), deadline)
+    probes = b"[" + b",".join(probe.model_dump_json().encode() for probe in execution.prepared.probes) + b"]"
+    await evidence.put_bytes("isolation.json", probes, deadline)
+    await upload_segments(paths.calls, evidence, deadline)
+    await evidence.put_folder("trial", paths.trial, deadline)
+    await evidence.put_folder("tampered", paths.tampered, deadline)
+    await evidence.put_omissions(deadline)
+    if paths.log.exists():
+        await evidence.put_file("runner.log", paths.log, deadline)
+
+
+def _result(
+    pod: Pod, state: RunnerState, execution: Execution, proposal: Proposal, upload_seconds: float
+) -> TryResult:
+    failure = proposal.failure
+    return TryResult(
+        outcome=proposal.outcome,
+        reason=proposal.reason,
+        reward=proposal.reward,
+        rewards=proposal.rewards,
+        agent_timed_out=proposal.agent_timed_out,
+        agent_version=execution.agent_version,
+        exception_type=failure.type[:200] if failure else None,
+        exception_phase=failure.phase if failure else None,
+        started_at=state.started_at,
+        finished_at=datetime.now(UTC),
+        seconds=execution.seconds.model_copy(
+            update={"isolation": execution.prepared.isolation_seconds, "upload": upload_seconds}
+        ),
+        tokens=execution.calls.tokens,
+        model_calls=len(execution.calls.summaries) if pod.spec.models else None,
+        harness=harness_version(pod.commit),
+        isolation=execution.prepared.probes,
+        flags=list(proposal.flags),
+    )
+
+
+async def _write_manifest(
+    pod: Pod, client: GatewayClient, evidence: Evidence, result: TryResult, deadline: Deadline
+) -> str:
+    manifest = Manifest(
+        identity=pod.spec.identity,
+        pod_uid=pod.uid,
+        ledger_digest=pod.spec.ledger_digest,
+        variant_fingerprint=pod.spec.variant_fingerprint,
+        archive_digest=pod.spec.task.archive_digest,
+        files=evidence.files,
+        result=result,
+    )
+    return await client.put_manifest(
+        manifest.model_dump_json().encode(), Deadline(max(deadline.left, _MANIFEST_SECONDS))
+    )
+
+
+async def quit_siblings(siblings: Siblings, end: PodEnd) -> None:
+    """Tell the siblings to quit, then wait for the kubelet's SIGTERM; it comes once they are gone."""
+    quitting = asyncio.create_task(siblings.quit_all())
+    terminated = asyncio.create_task(end.terminated.wait())
+    await asyncio.wait({quitting, terminated}, return_when=asyncio.FIRST_COMPLETED)
+    if not quitting.done():
+        # The pod is being deleted: a sibling that has not started yet never will.
+        await asyncio.wait({quitting}, timeout=_LAST_QUIT_SECONDS)
+        quitting.cancel()
+    await terminated

@@ -1,0 +1,113 @@
+"""What must be true before the agent may start: the ledger's pin, the task's bytes, isolation."""
+
+import asyncio
+import importlib
+import logging
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.api.evidence import IsolationProbe
+from assay.api.outcome import OutcomeClass
+from assay.runner.archive import BadArchive, extract_task
+from assay.runner.gateway_client import Deadline, DigestMismatch, GatewayClient, GatewayError, GatewayRefused
+from assay.runner.isolation import IsolationAbsent, forbidden_addresses, probe_isolation
+from assay.runner.sandbox import SandboxError
+from assay.runner.settings import Pod
+from assay.runner.siblings import Siblings
+
+log = logging.getLogger(__name__)
+
+PIN_EXTERNAL = "PinExternal"
+"""The runner's image carries no pin, so the ledger's digest rests on the operator alone."""
+
+
+class NotPrepared(RuntimeError):
+    """The agent cannot start; `outcome` says of which kind the reason is."""
+
+    def __init__(self, outcome: OutcomeClass, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What the preparation found out, also when it failed half-way."""
+
+    probes: list[IsolationProbe] = field(default_factory=list)
+    isolation_seconds: float | None = None
+    flags: list[str] = field(default_factory=list)
+
+
+async def prepare(pod: Pod, client: GatewayClient, siblings: Siblings, found: Prepared) -> None:
+    """Do everything at once, filling `found`. Raises NotPrepared for the first failure."""
+    check_pin(pod, found)
+    setup = pod.spec.deadlines.setup_seconds
+    await _all(
+        _isolate(pod, found),
+        _fetch_task(pod, client, Deadline(setup)),
+        siblings.environment.wait_ready(pod.pending_seconds),
+        asyncio.to_thread(importlib.import_module, "assay.runner.trial"),
+    )
+
+
+def check_pin(pod: Pod, found: Prepared) -> None:
+    """Compare the ledger's digest with the pin in this image. Raises NotPrepared where they differ."""
+    pin = pod.paths.ledger_pin
+    if not pin.exists():
+        found.flags.append(PIN_EXTERNAL)
+        return
+    pinned = pin.read_text().strip()
+    if pinned != pod.spec.ledger_digest:
+        raise NotPrepared(
+            OutcomeClass.LEDGER_MISMATCH,
+            f"this runner image is pinned to ledger {pinned}, the run uses {pod.spec.ledger_digest}",
+        )
+
+
+async def _isolate(pod: Pod, found: Prepared) -> None:
+    begin = time.monotonic()
+    addresses = forbidden_addresses(pod.spec.task.network, pod.api_server, pod.forbidden_address)
+    try:
+        found.probes = await probe_isolation(addresses)
+    except IsolationAbsent as error:
+        found.probes = error.probes
+        raise
+    finally:
+        found.isolation_seconds = round(time.monotonic() - begin, 3)
+
+
+async def _fetch_task(pod: Pod, client: GatewayClient, deadline: Deadline) -> None:
+    archive = pod.paths.work / "task.tar"
+    await client.fetch_archive(pod.spec.task.archive_digest, archive, deadline)
+    await asyncio.to_thread(extract_task, archive, pod.paths.task)
+    archive.unlink()
+
+
+async def _all(*work: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        await asyncio.gather(*tasks)
+    except (Exception, asyncio.CancelledError) as error:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        outcome = _outcome_of(error)
+        if outcome is None:
+            raise
+        raise NotPrepared(outcome, str(error) or type(error).__name__) from error
+
+
+_OUTCOMES: tuple[tuple[type[BaseException], OutcomeClass], ...] = (
+    (IsolationAbsent, OutcomeClass.ISOLATION_ABSENT),
+    (DigestMismatch, OutcomeClass.LEDGER_MISMATCH),
+    (GatewayRefused, OutcomeClass.SETUP_FAILED),
+    (GatewayError, OutcomeClass.INFRA_START),
+    (BadArchive, OutcomeClass.SETUP_FAILED),
+    (SandboxError, OutcomeClass.INFRA_START),
+)
+
+
+def _outcome_of(error: BaseException) -> OutcomeClass | None:
+    return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), None)

@@ -1,0 +1,161 @@
+"""From a try spec to Harbor's trial configuration, and what a task may not ask for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harbor.models.task.config import VerifierEnvironmentMode
+from harbor.models.task.task import Task
+from harbor.models.task.verifier_mode import (
+    resolve_task_verifier_mode,
+    task_has_any_separate_verifier,
+)
+from harbor.models.trial.config import (
+    AgentConfig,
+    EnvironmentConfig,
+    ResourceMode,
+    TrialConfig,
+    VerifierConfig,
+)
+from harbor.models.trial.config import TaskConfig as TaskReference
+from harbor.models.trial.error_policy import ErrorPolicyOverride
+
+from assay.api.ledgerfile import VerifierMode
+from assay.api.tryspec import ModelTarget, TrySpec
+from assay.runner.harbor_environment import IMPORT_PATH, TaskRefused, refuse_compose
+from assay.runner.settings import Paths
+
+NOT_GRADED = (
+    "SandboxError",
+    "SandboxLost",
+    "SandboxNotReady",
+    "EnvironmentUnusable",
+    "NetworkPolicyTooWeak",
+    "TaskRefused",
+    "DockerfileNeedsBuild",
+    "AgentVersionMismatch",
+    "GuardFailed",
+)
+"""Exceptions after which no verifier runs; Harbor takes a name it does not know for the agent's own fault."""
+
+GRADED = (
+    "AgentAuthenticationError",
+    "ModelNotFoundError",
+    "ApiProviderResourceNotFoundError",
+    "AuthenticationError",
+    "PermissionDeniedError",
+    "NotFoundError",
+)
+"""Exceptions that Harbor guesses from an agent's own output: the verifier runs, and the wire decides."""
+
+_API_KEY_NAMES = {"OpenAIChat": "OPENAI_API_KEY", "AnthropicMessages": "ANTHROPIC_API_KEY"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """Where the agent finds its models: the runner's model gateway, with a token for this try alone."""
+
+    base_url: str
+    token: str
+
+    def url(self, index: int, model: ModelTarget) -> str:
+        """Base URL as clients of this API expect it: OpenAI's ends in /v1, Anthropic's does not."""
+        root = f"{self.base_url}/m/{index}"
+        return f"{root}/v1" if model.api == "OpenAIChat" else root
+
+
+def load_task(folder: Path, spec: TrySpec) -> Task:
+    """Read the task and refuse what an attempt pod cannot do. Raises TaskRefused naming the field."""
+    try:
+        task = Task(folder)
+    except Exception as error:
+        raise TaskRefused(f"the task cannot be read: {error}") from error
+    refuse_compose(task.paths.environment_dir)
+    separate = spec.task.verifier_mode is VerifierMode.SEPARATE
+    wants_separate = task_has_any_separate_verifier(task.config)
+    if task.has_steps and (separate or wants_separate):
+        raise TaskRefused(
+            "a task of several steps is verified in shared mode only, because one verifier container "
+            "serves one pristine verification: set verifierMode: shared, and no environment_mode in its steps"
+        )
+    if wants_separate and not separate:
+        raise TaskRefused("task.toml asks for a separate verifier, but the ledger says verifierMode: shared")
+    return task
+
+
+def separate_verifier_forced(task: Task, spec: TrySpec) -> bool:
+    """Whether the ledger asks for a separate verifier where the task would share the agent's container."""
+    shared = not task.has_steps and resolve_task_verifier_mode(task.config) is VerifierEnvironmentMode.SHARED
+    return shared and spec.task.verifier_mode is VerifierMode.SEPARATE
+
+
+def keeps_processes(task: Task) -> bool:
+    """Whether the task's deliverable is a running process: `[metadata] keep_agent_processes = true`."""
+    return task.config.metadata.get("keep_agent_processes") is True
+
+
+def trial_config(spec: TrySpec, task: Task, paths: Paths, access: ModelAccess | None) -> TrialConfig:
+    """Harbor's configuration of this try: our environment, our deadlines, nothing from the host."""
+    deadlines = spec.deadlines
+    return TrialConfig(
+        task=TaskReference(path=task.paths.task_dir),
+        trial_name=paths.trial.name,
+        trials_dir=paths.trials,
+        agent=_agent(spec, task, access),
+        environment=EnvironmentConfig(
+            import_path=IMPORT_PATH,
+            # The pod enforces resources, by the plan; Harbor must neither judge nor round them.
+            cpu_enforcement_policy=ResourceMode.IGNORE,
+            memory_enforcement_policy=ResourceMode.IGNORE,
+        ),
+        verifier=VerifierConfig(override_timeout_sec=deadlines.verifier_seconds),
+        environment_build_timeout_multiplier=deadlines.setup_seconds
+        / task.config.environment.build_timeout_sec,
+        override_error_policy=_error_policy(),
+    )
+
+
+def _error_policy() -> dict[str, ErrorPolicyOverride]:
+    never = ErrorPolicyOverride(should_retry=False, should_grade=False, has_valid_reward=False)
+    judged = ErrorPolicyOverride(should_retry=False, should_grade=True)
+    return dict.fromkeys(NOT_GRADED, never) | dict.fromkeys(GRADED, judged)
+
+
+def _agent(spec: TrySpec, task: Task, access: ModelAccess | None) -> AgentConfig:
+    agent = spec.agent
+    timeout = None if task.has_steps else float(spec.deadlines.agent_seconds)
+    common = AgentConfig(
+        name=agent.name,
+        env=dict(agent.environment),
+        kwargs=dict(agent.arguments),
+        override_timeout_sec=timeout,
+        max_timeout_sec=float(spec.deadlines.agent_seconds),
+        override_setup_timeout_sec=float(spec.deadlines.setup_seconds),
+    )
+    if not spec.models or access is None:
+        return common
+    index = next((i for i, model in enumerate(spec.models) if model.role == "main"), 0)
+    main = spec.models[index]
+    key = _API_KEY_NAMES[main.api]
+    return common.model_copy(
+        update={
+            "model_name": main.name,
+            "base_url": access.url(index, main),
+            "env": {**agent.environment, key: access.token},
+            "kwargs": _model_arguments(agent.name, agent.arguments, main),
+        }
+    )
+
+
+def _model_arguments(agent: str, arguments: dict[str, Any], main: ModelTarget) -> dict[str, Any]:
+    """What the variant declares of its main model, handed to agents that take it as an argument."""
+    declared: dict[str, Any] = {}
+    if main.reasoning_effort is not None:
+        declared["reasoning_effort"] = main.reasoning_effort
+    if agent == "terminus-2" and main.sampling:
+        sampling = dict(main.sampling)
+        if "temperature" in sampling:
+            declared["temperature"] = sampling.pop("temperature")
+        if sampling:
+            declared["llm_call_kwargs"] = sampling
+    return {**declared, **arguments}

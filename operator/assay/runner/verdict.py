@@ -1,0 +1,113 @@
+"""The verifier's reward files, read again from scratch.
+
+Harbor reads `true` as 1, takes the first of two files that disagree and calls -1 a valid reward
+(harbor.md §1, cases.md BAR 5). What decides here is what the files say.
+"""
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.api.outcome import OutcomeClass
+
+PRIMARY = "reward"
+CRASH_SENTINEL = -1
+"""What DeepSWE's verifier writes when it failed itself."""
+
+_LARGEST_FILE = 1 << 20
+_CLOCK_SLACK_SECONDS = 2.0
+
+
+class BadVerdict(RuntimeError):
+    """There is no usable verdict; `outcome` says of which kind the failure is."""
+
+    def __init__(self, outcome: OutcomeClass, message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A finite reward from 0 to 1, and all figures that the verifier gave."""
+
+    reward: float
+    rewards: dict[str, float] = field(default_factory=dict)
+
+
+def read_verdict(folder: Path, not_before: float) -> Verdict:
+    """The verdict in a verifier's output folder.
+
+    Args:
+        not_before: Unix time at which the verifier began; an older file is not its work.
+
+    Raises BadVerdict.
+    """
+    from_json = _read(folder / "reward.json", not_before)
+    from_text = _read(folder / "reward.txt", not_before)
+    if from_json is None and from_text is None:
+        raise BadVerdict(OutcomeClass.VERIFIER_CRASH, "the verifier wrote neither reward.json nor reward.txt")
+    figures = _figures(from_json) if from_json is not None else {}
+    text = {PRIMARY: _number(from_text)} if from_text is not None else {}
+    if figures and text and figures.get(_primary(figures)) != text[PRIMARY]:
+        raise _invalid(f"reward.json says {figures.get(_primary(figures))}, reward.txt says {text[PRIMARY]}")
+    return verdict_of(figures or text)
+
+
+def verdict_of(figures: dict[str, Any]) -> Verdict:
+    """The verdict that these figures are. Raises BadVerdict."""
+    for name, value in figures.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise _invalid(f"{name} is {value!r}, not a finite number")
+    reward = float(figures[_primary(figures)])
+    if reward == CRASH_SENTINEL:
+        raise BadVerdict(OutcomeClass.VERIFIER_CRASH, "the verifier reported its own failure: reward -1")
+    if not 0 <= reward <= 1:
+        raise _invalid(f"the reward is {reward:g}, not from 0 to 1")
+    return Verdict(reward, {name: float(value) for name, value in figures.items()})
+
+
+def _primary(figures: dict[str, Any]) -> str:
+    if PRIMARY in figures:
+        return PRIMARY
+    if len(figures) == 1:
+        return next(iter(figures))
+    raise _invalid(f"reward.json has no figure {PRIMARY!r} among {', '.join(sorted(figures)[:10]) or 'none'}")
+
+
+def _read(path: Path, not_before: float) -> str | None:
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise _invalid(f"{path.name} is not a regular file")
+    if not path.exists():
+        return None
+    status = path.stat()
+    if status.st_size > _LARGEST_FILE:
+        raise _invalid(f"{path.name} has {status.st_size} bytes")
+    if status.st_mtime < not_before - _CLOCK_SLACK_SECONDS:
+        raise _invalid(f"{path.name} is older than the verifier's start")
+    text = path.read_bytes().decode(errors="replace").strip()
+    if not text:
+        raise BadVerdict(OutcomeClass.VERIFIER_CRASH, f"{path.name} is empty")
+    return text
+
+
+def _figures(text: str) -> dict[str, Any]:
+    try:
+        figures = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _invalid(f"reward.json is not JSON: {error}") from error
+    if not isinstance(figures, dict) or not figures:
+        raise _invalid(f"reward.json is not an object of figures: {text[:100]}")
+    return figures
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise _invalid(f"reward.txt is not a number: {text[:100]!r}") from error
+
+
+def _invalid(message: str) -> BadVerdict:
+    return BadVerdict(OutcomeClass.INVALID_RESULT, message)
