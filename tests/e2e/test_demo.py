@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -33,7 +32,7 @@ class Demonstration:
 
 
 @pytest.fixture(scope="module")
-def demonstration(bench: Bench) -> Iterator[Demonstration]:
+def demonstration(bench: Bench) -> Demonstration:
     """The demonstration as a user sees it, and its run."""
     before = {found["metadata"]["name"] for found in bench.kube.items(RUNS, RUN_NAMESPACE)}
     command = [sys.executable, "-u", "-m", "demo", "run"]
@@ -58,7 +57,9 @@ def demonstration(bench: Bench) -> Iterator[Demonstration]:
         finally:
             process.kill()
     assert process.returncode == 0, output
-    yield Demonstration(output, process.returncode, RunHandle(bench, RUN_NAMESPACE, made["metadata"]["name"]))
+    return Demonstration(
+        output, process.returncode, RunHandle(bench, RUN_NAMESPACE, made["metadata"]["name"])
+    )
 
 
 def test_the_vector_is_what_the_tasks_were_made_for(demonstration: Demonstration) -> None:
