@@ -42,7 +42,8 @@ def up(
         console.print(current.describe())
         return
     cluster = lifecycle.up(profile, without or [], restart, console)
-    console.print(f"Kubernetes {cluster.facts.kubernetes_version} is up: `python -m localcluster shell`")
+    enter = "shell" if profile is Profile.NODE else f"shell --profile {profile}"
+    console.print(f"Kubernetes {cluster.facts.kubernetes_version} is up: `python -m localcluster {enter}`")
 
 
 @app.command()

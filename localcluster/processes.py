@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
+
+REAPED_WITHIN_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -19,15 +22,11 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> Process:
-        """Raises ProcessLookupError when there is none of that number."""
-        try:
-            # The second field is a name in parentheses that may hold anything; the 22nd is the start time.
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
-            raise ProcessLookupError(pid) from None
-        if fields[0] in {"Z", "X"}:
+        """Raises ProcessLookupError when none of that number lives."""
+        state, started = _look_up(pid)
+        if state in {"Z", "X"}:
             raise ProcessLookupError(pid)
-        return cls(pid, int(fields[19]))
+        return cls(pid, started)
 
     def alive(self) -> bool:
         try:
@@ -43,11 +42,34 @@ class Process:
             return True
         try:
             # Between the look and the open the number may have changed hands; now it cannot.
-            if not self.alive():
-                return True
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-            return bool(select.select([handle], [], [], timeout_s)[0])
+            if self.alive():
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                if not select.select([handle], [], [], timeout_s)[0]:
+                    return False
         except ProcessLookupError:
-            return True
+            pass
         finally:
             os.close(handle)
+        self._await_reaping()
+        return True
+
+    def _await_reaping(self) -> None:
+        """Its parent, the machine's init, is about to do it; one that never does is not ours to wait for."""
+        deadline = time.monotonic() + REAPED_WITHIN_S
+        while time.monotonic() < deadline:
+            try:
+                if _look_up(self.pid)[1] != self.started:
+                    return
+            except ProcessLookupError:
+                return
+            time.sleep(0.01)
+
+
+def _look_up(pid: int) -> tuple[str, int]:
+    """State letter and start time, also of a process that has ended and was not yet reaped."""
+    try:
+        # The second field is a name in parentheses that may hold anything; the 22nd is the start time.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        raise ProcessLookupError(pid) from None
+    return fields[0], int(fields[19])

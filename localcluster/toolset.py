@@ -124,13 +124,21 @@ def go_version(module: Path) -> str:
     Raises ClusterError when Go is absent, or older than the module and unable to fetch a newer one.
     """
     if module not in _go_versions:
-        wanted = re.search(r"^go (\S+)", (module / "go.mod").read_text(), re.MULTILINE)
-        need = f"Go {wanted[1] if wanted else '1.26'} or newer"
+        wanted = re.search(r"^go (\d[\d.]*)", (module / "go.mod").read_text(), re.MULTILINE)
+        if not wanted:
+            raise ClusterError(f"{module}/go.mod: no line `go 1.…`")
+        need = f"Go {wanted[1]} or newer"
         try:
             done = subprocess.run(["go", "version"], cwd=module, capture_output=True, text=True, check=False)
         except FileNotFoundError:
             raise ClusterError(f"`go` is not on PATH: install {need} from https://go.dev/dl") from None
-        if done.returncode:
-            raise ClusterError(f"{need} is needed by {module}: {done.stderr.strip()}")
+        # GOTOOLCHAIN=auto fetched the toolchain by now; an old Go, or one told not to, states its own version.
+        found = re.search(r"go(\d[\d.]*)", done.stdout)
+        if done.returncode or not found or _numbers(found[1]) < _numbers(wanted[1]):
+            raise ClusterError(f"{need} is needed by {module}: {(done.stdout + done.stderr).strip()}")
         _go_versions[module] = done.stdout.strip()
     return _go_versions[module]
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part]
