@@ -1,4 +1,4 @@
-"""Kubernetes Events about our resources, one a transition, for `kubectl describe`; the status is the record."""
+"""Kubernetes Events about our resources, one a transition; `status` is the record, Events expire."""
 
 import logging
 from datetime import UTC, datetime
@@ -6,7 +6,8 @@ from typing import Literal
 
 from assay.adapters.kube import KubeClient, KubeError
 from assay.api.conditions import truncated
-from assay.api.resource import API_VERSION, Resource
+from assay.api.labels import GROUP, VERSION
+from assay.api.resource import Resource
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ async def post_event(
         "kind": "Event",
         "metadata": {"generateName": f"{meta.name}.", "namespace": meta.namespace},
         "involvedObject": {
-            "apiVersion": API_VERSION,
+            "apiVersion": f"{GROUP}/{VERSION}",
             "kind": about.names.kind,
             "name": meta.name,
             "namespace": meta.namespace,

@@ -1,4 +1,4 @@
-"""List, then watch, for ever: pages, bookmarks, a new list when the version is too old, a reopen at the end."""
+"""List, then watch, for ever: pages, bookmarks, a new list when the version is too old, reopened at its end."""
 
 import asyncio
 import logging

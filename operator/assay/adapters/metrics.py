@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 
-from assay.api.evaluation_run_status import EvaluationRunStatus
+from assay.api.evaluation_run_status import AttemptCounts
 from assay.core.record import TryRecord
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -49,13 +49,13 @@ class OperatorMetrics:
         )
         self._tries_of: dict[tuple[str, str], set[tuple[str, str, str, str, str]]] = {}
 
-    def set_run(
-        self, namespace: str, run: str, status: EvaluationRunStatus, tries: Iterable[TryRecord], live: int
-    ) -> None:
-        """Set every series of a run from its state."""
-        counts = status.attempts
+    def set_attempts(self, namespace: str, run: str, counts: AttemptCounts) -> None:
+        """Set how many attempts of a run are in which state."""
         for state in ("waiting", "live", "recorded", "invalid"):
             self.attempts.labels(namespace, run, state).set(getattr(counts, state))
+
+    def set_tries(self, namespace: str, run: str, tries: Iterable[TryRecord], live: int) -> None:
+        """Set a run's finished tries by class, and its live Jobs."""
         self.live_jobs.labels(namespace, run).set(live)
         tally = Tally((one.key.ledger, one.key.variant, one.outcome.value) for one in tries)
         shown = {(namespace, run, *labels) for labels in tally}

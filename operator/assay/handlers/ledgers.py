@@ -1,0 +1,143 @@
+"""Ledgers: read the source, recompute the digest, tell it in the status; the runs' only way to a task set."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from assay.adapters.events import post_event
+from assay.adapters.kube import KubeClient, KubeError, KubeRefused
+from assay.adapters.s3 import AsyncS3Store, NoSuchBucket, NoSuchKey, StorageError
+from assay.api.conditions import is_true
+from assay.api.evaluation_run_status import RunReason
+from assay.api.ledger_resource import Ledger, LedgerCondition, LedgerReason
+from assay.api.resource import status_document
+from assay.core.ledger import MAX_LEDGER_BYTES, LedgerFile
+from assay.core.ledger_status import LedgerProblem, check_ledger, ledger_status
+from assay.core.plan import RunLedger
+from assay.core.resolve import Problem
+from assay.handlers.resources import ResourceCache, status_path
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 10.0
+KEPT_FILES = 50
+
+
+class LedgerLibrary:
+    """Ledger files that were read and verified by this process, by digest. Failures are asked again."""
+
+    def __init__(self, client: KubeClient, store: AsyncS3Store) -> None:
+        self._client, self._store = client, store
+        self._files: dict[tuple[str, str], LedgerFile] = {}
+        self._lock = asyncio.Lock()
+
+    async def read(self, ledger: Ledger) -> LedgerFile | LedgerProblem:
+        """The Ledger's file, or why it cannot be used."""
+        key = (ledger.metadata.uid, ledger.spec.digest)
+        async with self._lock:
+            file = self._files.get(key)
+            if file is not None:
+                return file
+            found = await self._read(ledger)
+            if isinstance(found, LedgerFile):
+                self._files[key] = found
+                while len(self._files) > KEPT_FILES:
+                    self._files.pop(next(iter(self._files)))
+            return found
+
+    async def _read(self, ledger: Ledger) -> LedgerFile | LedgerProblem:
+        try:
+            content = await self._bytes(ledger)
+        except (NoSuchKey, NoSuchBucket) as error:
+            return LedgerProblem(LedgerReason.SOURCE_NOT_FOUND, f"{error}: publish the ledger there")
+        except KubeRefused as error:
+            return LedgerProblem(LedgerReason.SOURCE_NOT_FOUND, str(error))
+        except (StorageError, KubeError) as error:
+            return LedgerProblem(LedgerReason.SOURCE_UNAVAILABLE, str(error))
+        # Parsing a large ledger takes seconds; the loop serves every run meanwhile.
+        return await asyncio.to_thread(check_ledger, ledger, content)
+
+    async def _bytes(self, ledger: Ledger) -> bytes:
+        source = ledger.spec.source
+        if source.s3 is not None:
+            return await self._store.get_bytes(source.s3.bucket, source.s3.key, MAX_LEDGER_BYTES)
+        assert source.config_map is not None  # the API server admits exactly one source
+        named = source.config_map
+        namespace = ledger.metadata.namespace
+        found = await self._client.get(f"/api/v1/namespaces/{namespace}/configmaps/{named.name}")
+        text = (found.get("data") or {}).get(named.key)
+        if text is None:
+            words = f"ConfigMap {named.name} in namespace {namespace} has no key {named.key} in its data"
+            raise KubeRefused(404, "NotFound", words)
+        return str(text).encode()
+
+
+async def run_ledger(library: LedgerLibrary, ledger: Ledger) -> RunLedger | Problem:
+    """The verified ledger as a run uses it, or why the run must wait."""
+    found = await library.read(ledger)
+    name = ledger.metadata.name
+    if isinstance(found, LedgerProblem):
+        mismatch = found.reason is LedgerReason.DIGEST_MISMATCH
+        reason = RunReason.DIGEST_MISMATCH if mismatch else RunReason.LEDGER_NOT_VERIFIED
+        return Problem(reason, f"Ledger {name}: {found.message}")
+    harness = ledger.spec.harness
+    return RunLedger(
+        name=name,
+        uid=ledger.metadata.uid,
+        digest=found.digest,
+        header=found.header,
+        tasks=found.by_id,
+        runner_image=harness.runner_image if harness else None,
+    )
+
+
+class LedgerKeeper:
+    """Keeps the status of every Ledger. One task for all: ledgers are few and their files are cached."""
+
+    def __init__(
+        self, client: KubeClient, library: LedgerLibrary, cache: ResourceCache, namespaces: tuple[str, ...]
+    ) -> None:
+        self._client, self._library, self._cache = client, library, cache
+        self._namespaces = namespaces
+        self.wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self.wake.clear()
+            pending = False
+            for namespace in self._namespaces:
+                for ledger in self._cache.ledgers(namespace).values():
+                    pending |= not await self._keep(ledger)
+            try:
+                await asyncio.wait_for(self.wake.wait(), RETRY_SECONDS if pending else None)
+            except TimeoutError:
+                continue
+
+    async def _keep(self, ledger: Ledger) -> bool:
+        """Bring one status up to date; whether nothing is left to try again."""
+        found = await self._library.read(ledger)
+        status = ledger_status(ledger, found, datetime.now(UTC))
+        if status != ledger.status and not await self._write(ledger, found, status_document(status)):
+            return False
+        return isinstance(found, LedgerFile) or not found.may_pass
+
+    async def _write(
+        self, ledger: Ledger, found: LedgerFile | LedgerProblem, document: dict[str, object]
+    ) -> bool:
+        place = f"Ledger {ledger.metadata.namespace}/{ledger.metadata.name}"
+        try:
+            body = await self._client.merge(status_path(ledger), {"status": document})
+        except KubeError as error:
+            log.warning("%s: status not written: %s", place, error)
+            return isinstance(error, KubeRefused) and error.status == 404
+        self._cache.take("ledgers", body)
+        verified = isinstance(found, LedgerFile)
+        words = "" if isinstance(found, LedgerFile) else found.message
+        reason = LedgerReason.DIGEST_MATCHES if isinstance(found, LedgerFile) else found.reason
+        log.info("%s: Verified=%s %s %s", place, verified, reason.value, words)
+        if verified != is_true(ledger.status.conditions, LedgerCondition.VERIFIED) or not verified:
+            await post_event(
+                self._client, ledger, "Normal" if verified else "Warning", reason.value, words or "Verified"
+            )
+        return True

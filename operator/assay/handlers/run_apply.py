@@ -1,0 +1,132 @@
+"""Carry out what the core decided: make Jobs, write records on them. Each step may be repeated."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+from assay.adapters.kube import KubeError, KubeRefused, KubeUnavailable
+from assay.adapters.kube_decode import decode_job
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run_status import RunReason
+from assay.api.labels import TRY_RECORD
+from assay.core.attempt_pod import Images, RenderRefused, render_job
+from assay.core.plan import RunPlan
+from assay.core.reconcile import CreateJob, WriteRecord
+from assay.core.resolve import Problem
+from assay.core.try_spec import make_try_spec
+from assay.handlers.context import Context
+from assay.handlers.run_gather import Gatherer
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 16
+REFUSED_SECONDS = 10.0
+
+
+class Applier:
+    """Applies the decisions on one run. `problem` says why Jobs cannot be made, until one can."""
+
+    def __init__(self, context: Context, gatherer: Gatherer) -> None:
+        self._context, self._gatherer = context, gatherer
+        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._paused_until = 0.0
+        self.problem: Problem | None = None
+
+    async def create(
+        self, run: EvaluationRun, plan: RunPlan, images: Images, creations: Sequence[CreateJob]
+    ) -> None:
+        """Make the Jobs, unless the API server asked for a pause."""
+        if not creations or time.monotonic() < self._paused_until:
+            return
+        # One first: what refuses one Job mostly refuses all.
+        first, *rest = creations
+        if await self._create(run, plan, images, first):
+            await asyncio.gather(*(self._create(run, plan, images, one) for one in rest))
+
+    async def write(self, namespace: str, actions: Sequence[WriteRecord]) -> None:
+        """Write records on their Jobs; what fails is decided anew in the next pass."""
+        await asyncio.gather(*(self._write(namespace, one) for one in actions))
+
+    async def _create(self, run: EvaluationRun, plan: RunPlan, images: Images, action: CreateJob) -> bool:
+        namespace = run.metadata.namespace
+        async with self._limit:
+            try:
+                spec = make_try_spec(run, plan, action.key, action.try_number, action.name)
+                body = render_job(run, plan, spec, images, self._gatherer.gateway_address)
+                await self._context.client.create(f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
+            except RenderRefused as error:
+                return self._refused(Problem(RunReason.UNSUPPORTED, str(error)))
+            except KubeRefused as error:
+                if error.status == 409 and error.reason == "AlreadyExists":
+                    return await self._adopt(run, action)
+                return self._refused(_refusal(error))
+            except KubeUnavailable as error:
+                log.warning("run %s: Job %s not made: %s", run.metadata.name, action.name, error)
+                self._paused_until = time.monotonic() + error.retry_after
+                return False
+        self._made(action)
+        log.info(
+            "run %s: Job %s made: ledger %s, task %s, variant %s, repetition %d, try %d",
+            run.metadata.name,
+            action.name,
+            *action.key,
+            action.try_number,
+        )
+        return True
+
+    async def _adopt(self, run: EvaluationRun, action: CreateJob) -> bool:
+        """A Job of that name exists: ours if the run owns it, else a conflict that a person must end."""
+        path = f"/apis/batch/v1/namespaces/{run.metadata.namespace}/jobs/{action.name}"
+        try:
+            _, job = decode_job(await self._context.client.request("GET", path))
+        except KubeError as error:
+            log.warning("run %s: Job %s exists and cannot be read: %s", run.metadata.name, action.name, error)
+            return False
+        if job.owner_uid == run.metadata.uid:
+            self._made(action)
+            return True
+        log.error("run %s: Job %s exists and does not belong to the run", run.metadata.name, action.name)
+        self._gatherer.conflicts.add(action.name)
+        return True
+
+    async def _write(self, namespace: str, action: WriteRecord) -> None:
+        body: dict[str, object] = {
+            "metadata": {
+                "uid": action.job.uid,  # another Job of that name is a conflict, never patched
+                "annotations": {TRY_RECORD: action.record.to_json()},
+            }
+        }
+        if action.end:
+            # The Job controller then stops the pod and keeps the Job, so that the record stays.
+            body["spec"] = {"activeDeadlineSeconds": 1}
+        record = action.record
+        log.info(
+            "Job %s: %s%s: %s",
+            record.job_name,
+            record.outcome.value,
+            ", ended" if action.end else "",
+            record.reason,
+        )
+        try:
+            path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{action.job.name}"
+            await self._context.client.merge(path, body)
+        except KubeError as error:
+            log.warning("Job %s: record not written: %s", action.job.name, error)
+
+    def _made(self, action: CreateJob) -> None:
+        self.problem = None
+        self._gatherer.conflicts.discard(action.name)
+        self._gatherer.posted[action.name] = (action.key, time.monotonic())
+
+    def _refused(self, problem: Problem) -> bool:
+        log.warning("Job refused: %s", problem.message)
+        self.problem = problem
+        self._paused_until = time.monotonic() + REFUSED_SECONDS
+        return False
+
+
+def _refusal(error: KubeRefused) -> Problem:
+    if error.status == 403 and "exceeded quota" in str(error):
+        return Problem(RunReason.WAITING_FOR_QUOTA, str(error))
+    return Problem(RunReason.PODS_REFUSED, f"the API server refuses the Job: {error}")

@@ -1,0 +1,229 @@
+"""Gather what the core needs to decide on one run. Everything kept here is a cache or can be asked again."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import batched
+
+from assay.adapters.kube import KubeError, KubeRefused
+from assay.adapters.kube_decode import decode_job_events
+from assay.adapters.s3 import StorageError
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run_status import RunReason
+from assay.api.labels import GATEWAY_SERVICE
+from assay.core.classify import record_of_manifest
+from assay.core.observation import JobEvent, JobView
+from assay.core.plan import RunLedger, RunPlan, make_plan
+from assay.core.reconcile import AskManifest, Observed
+from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
+from assay.core.resolve import Problem, Resolution, resolve
+from assay.handlers.context import Context
+from assay.handlers.ledgers import run_ledger
+from assay.handlers.storage import RunEvidence, storage_problem
+
+log = logging.getLogger(__name__)
+
+CHECK_SECONDS = 30.0
+RECHECK_SECONDS = 5.0
+"""Pause between checks of storage and gateway while they work, and while they do not."""
+POSTED_SECONDS = 60.0
+"""A Job that was made and that no watch shows for this long is made again: 409 tells if it is there."""
+NO_POD_SECONDS = 3
+EVENTS_SECONDS = 10.0
+ASKED_AT_ONCE = 16
+
+
+@dataclass(slots=True)
+class _Check:
+    """A check that is repeated now and then."""
+
+    due: float = 0.0
+    problem: Problem | None = None
+
+    def done(self, problem: Problem | None) -> None:
+        self.problem = problem
+        self.due = time.monotonic() + (RECHECK_SECONDS if problem else CHECK_SECONDS)
+
+
+class Gatherer:
+    """What is known of one run: its plan, S3's answers, the cluster's state."""
+
+    def __init__(self, context: Context, run: EvaluationRun) -> None:
+        self._context = context
+        self._namespace, self._uid = run.metadata.namespace, run.metadata.uid
+        self.evidence = RunEvidence(context.store, run)
+        self.answers: dict[tuple[str, str], ManifestAnswer] = {}
+        self.posted: dict[str, tuple[AttemptKey, float]] = {}
+        self.conflicts: set[str] = set()
+        self.gateway_address = ""
+        self._storage, self._gateway = _Check(), _Check()
+        self._found: dict[str, ManifestFound] = {}
+        """Manifests of tries whose Job is gone, by Job name."""
+        self._unsettled: dict[AttemptKey, JobView] = {}
+        self._listed = run.status.started_at is None
+        """Whether S3 was asked for what an earlier operator process left; a new run has nothing there."""
+        self._events: dict[str, JobEvent] = {}
+        self._events_due = 0.0
+        self._plan: tuple[object, RunPlan] | None = None
+
+    async def resolution(self, run: EvaluationRun) -> Resolution:
+        """What the run's names stand for now."""
+        ledgers = self._context.cache.ledgers(self._namespace)
+        contents: dict[str, RunLedger | Problem] = {}
+        for reference in run.spec.ledgers:
+            if reference.name in ledgers:
+                contents[reference.name] = await run_ledger(self._context.library, ledgers[reference.name])
+        return resolve(run, ledgers, contents, self._context.cache.variants(self._namespace))
+
+    def plan(self, run: EvaluationRun, resolution: Resolution) -> RunPlan:
+        """The plan, made anew only when something that it follows from has changed. Raises PlanRefused."""
+        frozen = run.spec.model_copy(update={"suspend": False, "parallelism": 1})
+        key = (
+            frozen.model_dump_json(),
+            tuple((one.uid, one.digest) for one in resolution.ledgers),
+            tuple((one.uid, one.fingerprint) for one in resolution.variants),
+        )
+        if self._plan is None or self._plan[0] != key:
+            self._plan = key, make_plan(run.spec, self._uid, resolution.ledgers, resolution.variants)
+        return self._plan[1]
+
+    async def hold(self) -> Problem | None:
+        """Why no Job may be made: storage, the gateway, or results that S3 may hold and was not asked for."""
+        await self._check_storage()
+        if self._storage.problem is None and not self._listed:
+            await self._list_manifests()
+        await self._settle_vanished()
+        if self._gateway.due <= time.monotonic():
+            self._gateway.done(await self._check_gateway())
+        return self._storage.problem or self._gateway.problem
+
+    def recorded(self, plan: RunPlan) -> dict[str, TryRecord]:
+        """Tries of which S3 alone knows, by Job name."""
+        planned = frozenset(plan.attempts)
+        return {
+            name: record_of_manifest(found, plan.terms(key))
+            for name, found in self._found.items()
+            if (key := AttemptKey.of(found.manifest.identity)) in planned
+        }
+
+    def observed(self) -> Observed:
+        """The cluster's state and S3's answers."""
+        objects = self._context.table.of(self._uid)
+        self._forget(objects.jobs)
+        return Observed(
+            jobs=dict(objects.jobs),
+            pods={name: tuple(pods.values()) for name, pods in objects.pods.items()},
+            events=self._events,
+            answers=self.answers,
+            posted={name: key for name, (key, _) in self.posted.items()},
+            unsettled=frozenset(self._unsettled),
+            conflicts=frozenset(self.conflicts),
+        )
+
+    async def ask(self, actions: list[AskManifest]) -> None:
+        """Ask S3 for the manifests; a store that fails is a hold, and the question stays open."""
+        for some in batched(actions, ASKED_AT_ONCE, strict=False):
+            if self._storage.problem is not None:
+                return
+            answers = await asyncio.gather(*(self._ask(one) for one in some))
+            for action, answer in zip(some, answers, strict=True):
+                if answer is not None:
+                    self.answers[action.name, action.pod_uid] = answer
+
+    async def job_events(self) -> None:
+        """Learn why Jobs have no pods, if any has none for a while."""
+        objects = self._context.table.of(self._uid)
+        oldest = datetime.now(UTC) - timedelta(seconds=NO_POD_SECONDS)
+        without = [
+            one.name
+            for one in objects.jobs.values()
+            if one.name not in objects.pods and not one.finished and one.created_at < oldest
+        ]
+        if not without:
+            self._events = {}
+        elif self._events_due <= time.monotonic():
+            self._events_due = time.monotonic() + EVENTS_SECONDS
+            self._events = await self._list_events(without)
+
+    def _forget(self, jobs: dict[str, JobView]) -> None:
+        """Drop what no longer says anything."""
+        oldest = time.monotonic() - POSTED_SECONDS
+        self.posted = {name: one for name, one in self.posted.items() if name not in jobs and one[1] > oldest}
+        for name, pod_uid in [key for key in self.answers if key[0] not in jobs]:
+            answer = self.answers.pop((name, pod_uid))
+            if isinstance(answer, ManifestFound):
+                # The Job is gone, its result is not.
+                self._found.setdefault(name, answer)
+
+    async def _ask(self, action: AskManifest) -> ManifestAnswer | None:
+        try:
+            return await self.evidence.manifest_of(action.key, action.try_number, action.name, action.pod_uid)
+        except StorageError as error:
+            self._storage.done(storage_problem(error))
+            return None
+
+    async def _check_storage(self) -> None:
+        if self._storage.due <= time.monotonic():
+            self._storage.done(await self.evidence.check())
+
+    async def _list_manifests(self) -> None:
+        try:
+            jobs = self._context.table.of(self._uid).jobs
+            self._found.update(await self.evidence.manifests_of_run(jobs))
+            self._listed = True
+            log.info("run %s: %d results found in S3 without a Job", self._uid, len(self._found))
+        except StorageError as error:
+            self._storage.done(storage_problem(error))
+
+    async def _settle_vanished(self) -> None:
+        """Ask S3 for the results of Jobs that were deleted, once nothing of their pods runs any more."""
+        objects = self._context.table.of(self._uid)
+        for name, job in list(objects.vanished.items()):
+            del objects.vanished[name]
+            try:
+                self._unsettled[AttemptKey.parse(job.attempt_key)] = job
+            except ValueError:
+                log.warning("Job %s had no readable attempt key: ignored", name)
+        for key, job in list(self._unsettled.items()):
+            if job.name in objects.pods:
+                continue
+            answer = await self._ask(AskManifest(key, job.try_number, job.name, ""))
+            if answer is not None:
+                del self._unsettled[key]
+                if isinstance(answer, ManifestFound):
+                    self._found[job.name] = answer
+                elif isinstance(answer, ManifestAbsent):
+                    log.warning("Job %s was deleted and left no result: its try is made again", job.name)
+
+    async def _check_gateway(self) -> Problem | None:
+        path = f"/api/v1/namespaces/{self._namespace}/services/{GATEWAY_SERVICE}"
+        try:
+            service = await self._context.client.get(path)
+        except KubeRefused as error:
+            return Problem(
+                RunReason.WAITING_FOR_GATEWAY,
+                f"Service {GATEWAY_SERVICE} in namespace {self._namespace}: {error}: add the namespace to "
+                "runNamespaces of the Helm release",
+            )
+        except KubeError as error:
+            return Problem(RunReason.WAITING_FOR_GATEWAY, str(error))
+        address = (service.get("spec") or {}).get("clusterIP")
+        if not address or address == "None":
+            return Problem(
+                RunReason.WAITING_FOR_GATEWAY,
+                f"Service {GATEWAY_SERVICE} in namespace {self._namespace} has no ClusterIP",
+            )
+        self.gateway_address = str(address)
+        return None
+
+    async def _list_events(self, names: list[str]) -> dict[str, JobEvent]:
+        parameters = {"fieldSelector": "involvedObject.kind=Job,reason=FailedCreate", "limit": "500"}
+        path = f"/api/v1/namespaces/{self._namespace}/events"
+        try:
+            found = decode_job_events(await self._context.client.request("GET", path, parameters=parameters))
+        except KubeError as error:
+            log.warning("events of namespace %s: %s", self._namespace, error)
+            return self._events
+        return {name: JobEvent(*found[name]) for name in names if name in found}

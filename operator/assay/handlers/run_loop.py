@@ -1,0 +1,256 @@
+"""One loop a run: gather, let the core decide, apply, tell. Woken by events, correct without any of them."""
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+from typing import Literal
+
+from assay.adapters.events import post_event
+from assay.adapters.kube import KubeError, KubeRefused
+from assay.api.conditions import Condition, find_condition
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run_status import EvaluationRunStatus, ResolvedImages, RunCondition, RunReason
+from assay.api.resource import status_document
+from assay.core.attempt_pod import Images
+from assay.core.plan import PlanRefused, RunPlan
+from assay.core.reconcile import AskManifest, CreateJob, Decision, Desired, WriteRecord, reconcile
+from assay.core.resolve import Problem, Resolution, resolved_status
+from assay.core.status import Findings, is_finished, make_status, resumed_at
+from assay.handlers.context import Context
+from assay.handlers.resources import status_path
+from assay.handlers.run_apply import Applier
+from assay.handlers.run_gather import Gatherer
+
+log = logging.getLogger(__name__)
+
+SHORTEST_PAUSE_SECONDS = 0.05
+ERROR_SECONDS = 5.0
+
+_TOLD = (
+    RunCondition.LEDGERS_VERIFIED,
+    RunCondition.VARIANTS_RESOLVED,
+    RunCondition.PROGRESSING,
+    RunCondition.SUSPENDED,
+    RunCondition.STALLED,
+    RunCondition.COMPLETE,
+    RunCondition.FAILED,
+)
+"""Conditions whose transitions are told as Events."""
+_GOOD_IF_FALSE = (RunCondition.SUSPENDED, RunCondition.STALLED, RunCondition.FAILED)
+
+
+class RunLoop:
+    """The loop of one run. `run` returns when the run has ended or is gone."""
+
+    def __init__(self, context: Context, run: EvaluationRun) -> None:
+        self._context = context
+        self.namespace, self._name = run.metadata.namespace, run.metadata.name
+        self.uid = run.metadata.uid
+        self.wake = asyncio.Event()
+        self.passed_at = time.monotonic()
+        """When the last pass ended."""
+        self._status = run.status
+        """The status as last written. What the watch shows may be older."""
+        self._written_at = 0.0
+        self._gatherer = Gatherer(context, run)
+        self._applier = Applier(context, self._gatherer)
+
+    async def run(self) -> None:
+        """Until the run has ended or is gone."""
+        while True:
+            self.wake.clear()
+            try:
+                pause = await self._pass()
+            except Exception:
+                # A bug in one run must neither spin nor end the loops of the others.
+                log.exception("run %s/%s: the pass failed", self.namespace, self._name)
+                pause = ERROR_SECONDS
+            self.passed_at = time.monotonic()
+            if pause is None:
+                return
+            try:
+                await asyncio.wait_for(self.wake.wait(), pause)
+            except TimeoutError:
+                continue
+            # Events come in bursts: one pass serves many.
+            await asyncio.sleep(SHORTEST_PAUSE_SECONDS)
+
+    async def _pass(self) -> float | None:
+        """One pass; seconds until the next one at the latest, None when there is none."""
+        seen = self._context.cache.runs(self.namespace).get(self._name)
+        if seen is None or seen.metadata.uid != self.uid:
+            self._forget()
+            return None
+        run = seen.model_copy(update={"status": self._status})
+        if is_finished(run):
+            self._measure(run, None)
+            return None
+        with self._context.metrics.reconcile_seconds.time():
+            return await self._reconcile(run)
+
+    async def _reconcile(self, run: EvaluationRun) -> float | None:
+        resolution = await self._gatherer.resolution(run)
+        hold = await self._gatherer.hold()
+        await self._gatherer.job_events()
+        try:
+            plan = self._gatherer.plan(run, resolution) if resolution.complete else None
+        except PlanRefused as refused:
+            await self._tell(run, self._findings(resolution, refused=refused))
+            return ERROR_SECONDS
+        if plan is None:
+            await self._tell(run, self._findings(resolution, hold=hold))
+            return self._context.settings.resync_seconds
+        return await self._decide(run, resolution, plan, hold)
+
+    async def _decide(
+        self, run: EvaluationRun, resolution: Resolution, plan: RunPlan, hold: Problem | None
+    ) -> float | None:
+        now = datetime.now(UTC)
+        desired = Desired(
+            run_uid=self.uid,
+            plan=plan,
+            parallelism=run.spec.parallelism,
+            suspend=run.spec.suspend,
+            hold=hold.message if hold else "",
+            resumed_at=resumed_at(run, now),
+        )
+        decision = reconcile(desired, self._gatherer.recorded(plan), self._gatherer.observed(), now)
+        creations = [one for one in decision.actions if isinstance(one, CreateJob)]
+        starts = bool(creations) and run.status.started_at is None
+        findings = self._findings(
+            resolution, hold=hold or self._applier.problem, plan=plan, decision=decision, starts=starts
+        )
+        pause = await self._tell(run, findings)
+        if starts and self._status.started_at is None:
+            return ERROR_SECONDS  # nothing is made before the start is on record
+        await self._act(run.model_copy(update={"status": self._status}), plan, decision, creations)
+        self._measure(run.model_copy(update={"status": self._status}), decision)
+        return self._pause(decision, pause, now)
+
+    async def _act(
+        self, run: EvaluationRun, plan: RunPlan, decision: Decision, creations: list[CreateJob]
+    ) -> None:
+        await self._applier.write(
+            self.namespace, [one for one in decision.actions if isinstance(one, WriteRecord)]
+        )
+        questions = [one for one in decision.actions if isinstance(one, AskManifest)]
+        if questions:
+            await self._gatherer.ask(questions)
+            self.wake.set()
+        resolved = run.status.resolved
+        if resolved is not None and resolved.images is not None:
+            images = Images(resolved.images.runner, resolved.images.sandboxd)
+            await self._applier.create(run, plan, images, creations)
+
+    def _findings(
+        self,
+        resolution: Resolution,
+        *,
+        hold: Problem | None = None,
+        refused: PlanRefused | None = None,
+        plan: RunPlan | None = None,
+        decision: Decision | None = None,
+        starts: bool = False,
+    ) -> Findings:
+        settings = self._context.settings
+        images = ResolvedImages(runner=settings.runner_image, sandboxd=settings.sandboxd_image)
+        return Findings(
+            ledgers=resolution.ledger_problem,
+            variants=resolution.variant_problem,
+            hold=hold,
+            refused=refused,
+            plan=plan,
+            decision=decision,
+            resolved=resolved_status(resolution, images) if starts else None,
+        )
+
+    async def _tell(self, run: EvaluationRun, findings: Findings) -> float | None:
+        """Write the status if it has changed; seconds until a write that was put off, or None."""
+        status = make_status(run, findings, datetime.now(UTC))
+        if status == self._status:
+            return None
+        transitions = _transitions(self._status, status)
+        wait = self._written_at + self._context.settings.status_seconds - time.monotonic()
+        urgent = transitions or status.started_at != self._status.started_at
+        if wait > 0 and not urgent:
+            return wait
+        await self._write(run, status, transitions)
+        return None
+
+    async def _write(
+        self, run: EvaluationRun, status: EvaluationRunStatus, transitions: list[Condition]
+    ) -> None:
+        try:
+            await self._context.client.merge(status_path(run), {"status": status_document(status)})
+        except KubeRefused as error:
+            log.warning("run %s/%s: status refused: %s", self.namespace, self._name, error)
+            if error.status == 404:
+                self._context.cache.take(
+                    "evaluationruns",
+                    {"metadata": {"namespace": self.namespace, "name": self._name, "uid": self.uid}},
+                    deleted=True,
+                )
+            return
+        except KubeError as error:
+            log.warning("run %s/%s: status not written: %s", self.namespace, self._name, error)
+            return
+        self._status, self._written_at = status, time.monotonic()
+        for condition in transitions:
+            log.info(
+                "run %s/%s: %s=%s %s %s",
+                self.namespace,
+                self._name,
+                condition.type,
+                condition.status,
+                condition.reason,
+                condition.message,
+            )
+            await self._event(run, condition)
+
+    async def _event(self, run: EvaluationRun, condition: Condition) -> None:
+        bad = condition.status == ("True" if condition.type in _GOOD_IF_FALSE else "False")
+        normal = condition.reason in (RunReason.FINISHED, RunReason.REQUESTED, RunReason.ATTEMPTS_OUTSTANDING)
+        kind: Literal["Normal", "Warning"] = "Warning" if bad and not normal else "Normal"
+        note = f"{condition.type} is {condition.status}"
+        if condition.message:
+            note += f": {condition.message}"
+        await post_event(self._context.client, run, kind, condition.reason, note)
+
+    def _pause(self, decision: Decision, put_off: float | None, now: datetime) -> float:
+        if decision.finished and put_off is None:
+            return SHORTEST_PAUSE_SECONDS
+        pause = self._context.settings.resync_seconds
+        if put_off is not None:
+            pause = min(pause, put_off)
+        if decision.wake_at is not None:
+            pause = min(pause, (decision.wake_at - now).total_seconds())
+        return max(SHORTEST_PAUSE_SECONDS, pause)
+
+    def _measure(self, run: EvaluationRun, decision: Decision | None) -> None:
+        metrics = self._context.metrics
+        metrics.set_attempts(self.namespace, self._name, run.status.attempts)
+        if decision is not None:
+            metrics.set_tries(self.namespace, self._name, decision.tries, len(decision.live))
+
+    def _forget(self) -> None:
+        log.info("run %s/%s is gone", self.namespace, self._name)
+        self._context.metrics.drop_run(self.namespace, self._name)
+        self._context.table.forget(self.uid)
+
+
+def _transitions(old: EvaluationRunStatus, new: EvaluationRunStatus) -> list[Condition]:
+    """Conditions that are told and that flipped or changed their reason; new ones where they are bad."""
+    found = []
+    for type_ in _TOLD:
+        before, after = find_condition(old.conditions, type_), find_condition(new.conditions, type_)
+        if after is None:
+            continue
+        bad = after.status == ("True" if type_ in _GOOD_IF_FALSE else "False")
+        if before is None:
+            notable = bad and type_ is not RunCondition.COMPLETE
+        else:
+            notable = (before.status, before.reason) != (after.status, after.reason)
+        if notable:
+            found.append(after)
+    return found

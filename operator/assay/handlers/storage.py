@@ -1,0 +1,92 @@
+"""What S3 has of a run: manifests by pod, by try, by run. Every answer is checked by the core."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from assay.adapters.s3 import AsyncS3Store, NoSuchBucket, NoSuchKey, StorageError
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run_status import RunReason
+from assay.core.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, best_manifest, read_manifest
+from assay.core.names import attempt_prefix, run_prefix, try_prefix
+from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestBad, ManifestFound
+from assay.core.resolve import Problem
+from assay.core.try_spec import identity_of, storage_of
+
+log = logging.getLogger(__name__)
+
+
+class RunEvidence:
+    """The evidence of one run. Every method raises `StorageError`."""
+
+    def __init__(self, store: AsyncS3Store, run: EvaluationRun) -> None:
+        self._store, self._run = store, run
+        self._storage = storage_of(run)
+
+    async def check(self) -> Problem | None:
+        """Whether the bucket can be used now."""
+        try:
+            await self._store.check_bucket(self._storage.bucket)
+        except StorageError as error:
+            return storage_problem(error)
+        return None
+
+    async def manifest_of(self, key: AttemptKey, try_number: int, name: str, pod_uid: str) -> ManifestAnswer:
+        """The manifest of one pod, or of any pod of the try where `pod_uid` is empty."""
+        asked_at = datetime.now(UTC)
+        identity = identity_of(self._run, key, try_number, name)
+        if not pod_uid:
+            prefix = f"{attempt_prefix(self._storage, identity)}try-{try_number}/"
+            found = best_manifest(await self._below(prefix))
+            return found or ManifestAbsent(asked_at)
+        try:
+            return await self._get(try_prefix(self._storage, identity, pod_uid) + MANIFEST_NAME)
+        except NoSuchKey:
+            return ManifestAbsent(asked_at)
+
+    async def manifests_of_run(self, known_jobs: Iterable[str]) -> dict[str, ManifestFound]:
+        """Every manifest of the run whose Job is not in `known_jobs`, the best of each try, by Job name."""
+        known = set(known_jobs)
+        tries: dict[str, list[ManifestFound]] = defaultdict(list)
+        for found in await self._below(run_prefix(self._storage, self._run.metadata.uid)):
+            if isinstance(found, ManifestBad):
+                log.warning("run %s: a manifest is ignored: %s", self._run.metadata.name, found.reason)
+            elif found.manifest.identity.job_name not in known:
+                tries[found.manifest.identity.job_name].append(found)
+        chosen = {name: best_manifest(found) for name, found in tries.items()}
+        return {name: one for name, one in chosen.items() if isinstance(one, ManifestFound)}
+
+    async def _below(self, prefix: str) -> list[ManifestFound | ManifestBad]:
+        listed = await self._store.list_keys(self._storage.bucket, prefix)
+        keys = [info.key for info in listed if info.key.endswith(f"/{MANIFEST_NAME}")]
+        found = []
+        for key in keys:
+            # `trial/` is what the agent and Harbor left: a manifest.json in there is not ours.
+            if "/" not in _below_pod(key):
+                found.append(await self._get(key))
+        return found
+
+    async def _get(self, key: str) -> ManifestFound | ManifestBad:
+        found = read_manifest(await self._store.get_bytes(self._storage.bucket, key, MAX_MANIFEST_BYTES))
+        if isinstance(found, ManifestFound):
+            manifest = found.manifest
+            if key != try_prefix(self._storage, manifest.identity, manifest.pod_uid) + MANIFEST_NAME:
+                return ManifestBad(f"{key} names another try: Job {manifest.identity.job_name}")
+        return found
+
+
+def storage_problem(error: StorageError) -> Problem:
+    """The condition for a store that cannot be used; the run waits and loses nothing."""
+    missing = isinstance(error, NoSuchBucket)
+    advice = "create the bucket, or correct spec.storage in a new run" if missing else "live tries go on"
+    return Problem(RunReason.WAITING_FOR_STORAGE, f"{error}; {advice}")
+
+
+def _below_pod(key: str) -> str:
+    """What follows `…/try-N/<pod UID>/` in a key; for any other key, one with a slash."""
+    parts = key.split("/")
+    for index, part in enumerate(parts[:-2]):
+        if part.startswith("try-") and len(parts[index + 1]) == 36:
+            return "/".join(parts[index + 2 :])
+    return "/"
