@@ -128,9 +128,7 @@ func (c *call) startSupervisor() error {
 	if err != nil {
 		return err
 	}
-	c.manager.mu.Lock()
-	c.manager.calls[c.supervisor] = c
-	c.manager.mu.Unlock()
+	c.manager.began(c)
 	return nil
 }
 
@@ -382,7 +380,5 @@ func (c *call) close() {
 			}
 		}
 	}
-	c.manager.mu.Lock()
-	delete(c.manager.calls, c.supervisor)
-	c.manager.mu.Unlock()
+	c.manager.over(c)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +28,8 @@ type Manager struct {
 
 	mu    sync.Mutex
 	calls map[int]*call // by the supervisor's pid
+	// supervisors that live; a call may have ended just before its own does.
+	supervisors map[int]bool
 }
 
 // NewManager returns a manager whose commands inherit env.
@@ -38,7 +39,7 @@ func NewManager(reaper *Reaper, env []string) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{reaper: reaper, env: env, null: null, calls: map[int]*call{}}, nil
+	return &Manager{reaper: reaper, env: env, null: null, calls: map[int]*call{}, supervisors: map[int]bool{}}, nil
 }
 
 // Running counts the calls that run.
@@ -67,16 +68,32 @@ func (m *Manager) EndPhase() (int, error) {
 	m.starting.Lock()
 	defer m.starting.Unlock()
 	m.mu.Lock()
-	supervisors := len(m.calls)
 	for _, c := range m.calls {
 		c.phaseEnded.Store(true)
 	}
 	m.mu.Unlock()
-	table, err := ReadTable()
+	processes, err := m.Processes()
 	if err != nil {
 		return 0, err
 	}
-	return max(len(table)-1-supervisors, 0), m.killAll()
+	return len(processes), m.killAll()
+}
+
+// Processes are all in the container but this one and its supervisors.
+func (m *Manager) Processes() ([]int, error) {
+	table, err := ReadTable()
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var pids []int
+	for pid := range table {
+		if pid != os.Getpid() && !m.supervisors[pid] {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }
 
 const killAllWithin = 10 * time.Second
@@ -99,16 +116,12 @@ func (m *Manager) killAll() error {
 // Largest is the process whose death would free the most memory, this one and
 // supervisors left out.
 func (m *Manager) Largest() (Usage, bool) {
-	table, err := ReadTable()
+	pids, err := m.Processes()
 	if err != nil {
 		return Usage{}, false
 	}
-	supervisors := m.supervisors()
 	var largest Usage
-	for pid := range table {
-		if pid == os.Getpid() || slices.Contains(supervisors, pid) {
-			continue
-		}
+	for _, pid := range pids {
 		if usage, ok := ReadUsage(pid); ok && usage.Bytes > largest.Bytes {
 			largest = usage
 		}
@@ -121,26 +134,42 @@ func (m *Manager) Largest() (Usage, bool) {
 func (m *Manager) KillForMemory(pid int) (string, error) {
 	id := ""
 	if table, err := ReadTable(); err == nil {
-		if supervisor, ok := table.Ancestor(pid, m.supervisors()); ok {
-			m.mu.Lock()
-			if c := m.calls[supervisor]; c != nil {
-				c.oomKilled.Store(true)
-				id = c.spec.ID
-			}
-			m.mu.Unlock()
+		m.mu.Lock()
+		if c := m.callOf(table, pid); c != nil {
+			c.oomKilled.Store(true)
+			id = c.spec.ID
 		}
+		m.mu.Unlock()
 	}
 	return id, unix.Kill(pid, unix.SIGKILL)
 }
 
-func (m *Manager) supervisors() []int {
+func (m *Manager) callOf(table Table, pid int) *call {
+	for supervisor, c := range m.calls {
+		if table.IsBelow(pid, supervisor) {
+			return c
+		}
+	}
+	return nil
+}
+
+// began and over keep account of a supervisor.
+func (m *Manager) began(c *call) {
+	m.mu.Lock()
+	m.calls[c.supervisor], m.supervisors[c.supervisor] = c, true
+	m.mu.Unlock()
+	go func() {
+		<-c.supervised
+		m.mu.Lock()
+		delete(m.supervisors, c.supervisor)
+		m.mu.Unlock()
+	}()
+}
+
+func (m *Manager) over(c *call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	pids := make([]int, 0, len(m.calls))
-	for pid := range m.calls {
-		pids = append(pids, pid)
-	}
-	return pids
+	delete(m.calls, c.supervisor)
 }
 
 func (m *Manager) oomKills() uint64 {

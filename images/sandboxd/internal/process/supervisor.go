@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -52,8 +53,11 @@ func Supervise() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("closing /proc/self to others: %w", err)
 	}
-	for _, fd := range []int{controlFD, stdoutFD, stderrFD} {
-		unix.CloseOnExec(fd)
+	// The command gets its three files and no other, whatever we inherited.
+	if err := unix.CloseRange(controlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		for _, fd := range []int{controlFD, stdoutFD, stderrFD} {
+			unix.CloseOnExec(fd)
+		}
 	}
 	control, err := net.FileConn(os.NewFile(controlFD, "control"))
 	if err != nil {

@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -64,30 +63,27 @@ func readInto(path string, buffer []byte) int {
 	return max(n, 0)
 }
 
-// Ancestor is the first of roots on the way from pid to its oldest ancestor.
-func (t Table) Ancestor(pid int, roots []int) (int, bool) {
+// IsBelow tells whether root is an ancestor of pid.
+func (t Table) IsBelow(pid, root int) bool {
 	// A snapshot of moving processes could hold a ring.
-	for range len(t) + 1 {
-		if slices.Contains(roots, pid) {
-			return pid, true
-		}
+	for range len(t) {
 		parent, ok := t[pid]
 		if !ok {
-			return 0, false
+			return false
+		}
+		if parent == root {
+			return true
 		}
 		pid = parent
 	}
-	return 0, false
+	return false
 }
 
 // Descendants are all processes below root, without itself.
 func (t Table) Descendants(root int) []int {
 	var found []int
 	for pid := range t {
-		if pid == root {
-			continue
-		}
-		if _, ok := t.Ancestor(pid, []int{root}); ok {
+		if t.IsBelow(pid, root) {
 			found = append(found, pid)
 		}
 	}

@@ -81,8 +81,8 @@ func (s *service) Stat(context.Context, *sandboxpb.StatRequest) (*sandboxpb.Stat
 		Pid:     int32(os.Getpid()),
 		Calls:   uint32(s.Manager.Running()),
 	}
-	if table, err := process.ReadTable(); err == nil {
-		reply.Processes = uint32(max(len(table)-1-int(reply.Calls), 0))
+	if processes, err := s.Manager.Processes(); err == nil {
+		reply.Processes = uint32(len(processes))
 	}
 	reply.OwnRssBytes = process.ResidentBytes(os.Getpid())
 	if s.Cgroup != nil {
