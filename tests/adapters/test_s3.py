@@ -184,7 +184,7 @@ class TestErrors:
         store = S3Store(s3_server.settings.model_copy(update=change))
         with pytest.raises(StorageDenied, match=setting):
             store.put_bytes(bucket, "k", b"")
-        with pytest.raises(StorageDenied):
+        with pytest.raises(StorageDenied, match=setting):
             store.check_bucket(bucket)
         store.close()
 

@@ -88,7 +88,9 @@ class Evals:
         """A Secret of a variant."""
         self.core.create_namespaced_secret(self.name, {"metadata": {"name": name}, "stringData": values})
 
-    def attempt(self, spec: TrySpec | str, **changes: Any) -> "AttemptPod":
+    def attempt(
+        self, spec: TrySpec | str, account: str = ATTEMPT_SERVICE_ACCOUNT, **changes: Any
+    ) -> "AttemptPod":
         """A pod object that is never scheduled: tokens can be bound to it all the same."""
         annotation = spec if isinstance(spec, str) else spec.model_dump_json()
         metadata = {
@@ -101,7 +103,7 @@ class Evals:
             {
                 "metadata": metadata,
                 "spec": {
-                    "serviceAccountName": ATTEMPT_SERVICE_ACCOUNT,
+                    "serviceAccountName": account,
                     "schedulingGates": [{"name": "assay.dev/never"}],
                     "containers": [{"name": "environment", "image": "assay.test/none"}],
                 },

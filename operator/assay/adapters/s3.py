@@ -121,8 +121,13 @@ class S3Store:
 
     def head(self, bucket: str, key: str) -> ObjectInfo:
         """Size and time of one object; NoSuchKey when absent."""
-        with typed(bucket, key):
-            answer = self.client.head_object(Bucket=bucket, Key=key)
+        try:
+            with typed(bucket, key):
+                answer = self.client.head_object(Bucket=bucket, Key=key)
+        except StorageDenied:
+            # An answer to HEAD has no body and so no reason; this call fails with one.
+            self.check_bucket(bucket)
+            raise
         return ObjectInfo(key, answer["ContentLength"], answer["LastModified"])
 
     def get_bytes(self, bucket: str, key: str, limit: int) -> bytes:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +23,7 @@ from assay.api.tryspec import TrySpec
 from assay.core.names import try_prefix
 from assay.gateway.errors import Code, GatewayError
 
-TOKEN_BYTES = 8192
+TOKEN_BYTES = 4096
 VERDICTS = 10_000
 REVIEWS_AT_A_TIME = 8
 
@@ -58,8 +59,15 @@ class _Reviewed:
 class Authenticator:
     """Judges tokens, and remembers a good verdict for some seconds, never beyond the token's own end."""
 
-    def __init__(self, kube: KubeClient, namespace: str, verdict_seconds: float) -> None:
-        self._kube, self._namespace, self._seconds = kube, namespace, verdict_seconds
+    def __init__(
+        self,
+        kube: KubeClient,
+        namespace: str,
+        verdict_seconds: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._kube, self._namespace = kube, namespace
+        self._seconds, self._clock = verdict_seconds, clock
         self._verdicts: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
         self._pending: dict[bytes, asyncio.Task[Caller]] = {}
         # The agent shares the runner's network and may send anything: it must not flood the API server.
@@ -70,7 +78,7 @@ class Authenticator:
         token = _bearer(authorization)
         key = hashlib.sha256(token.encode()).digest()
         known = self._verdicts.get(key)
-        if known and known[0] > time.time():
+        if known and known[0] > self._clock():
             return known[1]
         task = self._pending.get(key)
         if task is None:
@@ -131,7 +139,7 @@ class Authenticator:
             raise
 
     def _remember(self, key: bytes, caller: Caller, token: str) -> None:
-        until = min(time.time() + self._seconds, _expiry(token))
+        until = min(self._clock() + self._seconds, _expiry(token))
         self._verdicts[key] = (until, caller)
         self._verdicts.move_to_end(key)
         while len(self._verdicts) > VERDICTS:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDict
 
 from assay.api.tryspec import ModelTarget
 from assay.gateway.auth import Caller
@@ -65,14 +66,14 @@ class Models:
 
     @asynccontextmanager
     async def _answer(
-        self, request: web.Request, model: ModelTarget, url: str, headers: object, body: bytes
+        self, request: web.Request, model: ModelTarget, url: str, headers: CIMultiDict[str], body: bytes
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
             answer = await self._connected().request(
                 request.method,
                 url,
                 params=request.query,
-                headers=headers,  # type: ignore[arg-type]
+                headers=headers,
                 data=io.BytesIO(body) if body else None,
                 # A redirect would carry the key to a host that nobody declared.
                 allow_redirects=False,
@@ -106,19 +107,19 @@ class Models:
             self._metrics.model_calls.labels(model.api, counted).inc()
 
     async def _pass_error(
-        self, answer: aiohttp.ClientResponse, headers: object, key: str | None
+        self, answer: aiohttp.ClientResponse, headers: CIMultiDict[str], key: str | None
     ) -> web.Response:
-        """Small, and read whole, because some providers quote the key that they refuse."""
+        """Read whole, up to a limit, because some providers quote the key that they refuse."""
+        text = bytearray()
         try:
-            text = await answer.content.read(ERROR_BODY_BYTES)
+            async for chunk in self._counted(answer):
+                text += chunk[: ERROR_BODY_BYTES - len(text)]
         except (aiohttp.ClientError, OSError) as error:
             message = f"the answer ({answer.status}) was cut: {error or type(error).__name__}"
             raise GatewayError(502, Code.PROVIDER_UNREACHABLE, message) from error
-        if key:
-            text = text.replace(key.encode(), b"[provider key]")
-        response = web.Response(status=answer.status, reason=answer.reason, headers=headers, body=text)  # type: ignore[arg-type]
-        response.content_length = len(text)
-        return response
+        body = bytes(text.replace(key.encode(), b"[provider key]") if key else text)
+        headers.popall("Content-Length", None)
+        return web.Response(status=answer.status, reason=answer.reason, headers=headers, body=body)
 
     async def _counted(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         received = self._metrics.model_bytes.labels("received")

@@ -1,0 +1,430 @@
+"""Model calls, from the runner's side and the provider's."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from aiohttp import ClientError, web
+from aiohttp.test_utils import TestServer
+
+from assay.api.tryspec import ModelTarget, ProviderAPI, SecretKeyRef
+from tests.fixtures.s3 import free_port
+from tests.gateway.conftest import StartGateway
+from tests.gateway.harness import Evals, GatewayProcess, Runner, try_spec
+
+pytestmark = pytest.mark.api
+
+KEY = "sk-proj-the-real-key"
+CHAT = "/v1/models/0/chat/completions"
+
+Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Connect = Callable[..., Awaitable[Runner]]
+
+
+class Provider:
+    """A provider whose next answers the test decides; it keeps the requests that reached it."""
+
+    def __init__(self) -> None:
+        self.requests: list[web.Request] = []
+        self.bodies: list[bytes] = []
+        self.answer: Answering = self._plain
+        self.gone = asyncio.Event()
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._server = TestServer(app)
+
+    async def start(self) -> None:
+        await self._server.start_server()
+
+    async def stop(self) -> None:
+        await self._server.close()
+
+    @property
+    def url(self) -> str:
+        return str(self._server.make_url(""))
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append(request)
+        self.bodies.append(await request.read())
+        try:
+            return await self.answer(request)
+        except asyncio.CancelledError:
+            self.gone.set()
+            raise
+
+    async def _plain(self, _: web.Request) -> web.StreamResponse:
+        return web.json_response({"choices": []}, headers={"x-request-id": "r1"})
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[Provider]:
+    started = Provider()
+    await started.start()
+    yield started
+    await started.stop()
+
+
+@pytest.fixture
+def secret(evals: Evals) -> SecretKeyRef:
+    """A Secret that holds the real key, with the newline that `--from-file` leaves."""
+    name = f"openai-{uuid.uuid4().hex[:6]}"
+    evals.secret(name, **{"api-key": KEY + "\n"})
+    return SecretKeyRef(name=name, key="api-key")
+
+
+@pytest.fixture
+async def connect(gateway: GatewayProcess, evals: Evals, bucket: str) -> AsyncIterator[Connect]:
+    """Makes runners whose variant has one model."""
+    runners: list[Runner] = []
+
+    async def make(
+        endpoint: str,
+        secret: SecretKeyRef | None = None,
+        api: ProviderAPI = "OpenAIChat",
+        gateway: GatewayProcess = gateway,
+    ) -> Runner:
+        model = ModelTarget(role="main", name="m", api=api, endpoint=endpoint, secret_ref=secret)
+        pod = evals.attempt(try_spec(evals.name, bucket, [model]))
+        runners.append(Runner(gateway.url, pod.token()))
+        return runners[-1]
+
+    yield make
+    for runner in runners:
+        await runner.session.close()
+
+
+class TestForwarding:
+    async def test_the_call_arrives_with_the_real_key_and_not_with_ours(
+        self, connect: Connect, provider: Provider, secret: SecretKeyRef
+    ) -> None:
+        runner = await connect(provider.url + "/v1", secret)
+        body = json.dumps({"model": "m", "messages": []}).encode()
+        answer = await runner.call("POST", CHAT + "?beta=true", body, {"Content-Type": "application/json"})
+        assert (answer.status, answer.code, answer.json) == (200, None, {"choices": []})
+        assert answer.headers["x-request-id"] == "r1"
+        seen = provider.requests[0]
+        assert seen.path_qs == "/v1/chat/completions?beta=true"
+        assert seen.headers.getall("Authorization") == [f"Bearer {KEY}"]
+        assert seen.headers["Content-Type"] == "application/json"
+        assert seen.content_length == len(body)
+        assert provider.bodies == [body]
+
+    async def test_anthropic(self, connect: Connect, provider: Provider, secret: SecretKeyRef) -> None:
+        runner = await connect(provider.url, secret, "AnthropicMessages")
+        await runner.call("POST", "/v1/models/0/v1/messages", b"{}", {"anthropic-beta": "x"})
+        seen = provider.requests[0]
+        assert (seen.path, seen.headers["x-api-key"]) == ("/v1/messages", KEY)
+        assert "Authorization" not in seen.headers
+        assert (seen.headers["anthropic-version"], seen.headers["anthropic-beta"]) == ("2023-06-01", "x")
+
+    async def test_a_model_without_a_secret(self, connect: Connect, provider: Provider) -> None:
+        runner = await connect(provider.url)
+        assert (await runner.call("POST", CHAT, b"{}")).status == 200
+        assert "Authorization" not in provider.requests[0].headers
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 429, 500, 529])
+    async def test_a_providers_error_stays_the_providers(
+        self, connect: Connect, provider: Provider, status: int
+    ) -> None:
+        async def fail(_: web.Request) -> web.Response:
+            return web.json_response({"error": "theirs"}, status=status, headers={"Retry-After": "7"})
+
+        provider.answer = fail
+        answer = await (await connect(provider.url)).call("POST", CHAT, b"{}")
+        assert (answer.status, answer.code, answer.json) == (status, None, {"error": "theirs"})
+        assert answer.headers["Retry-After"] == "7"
+
+    async def test_a_provider_that_quotes_the_key_does_not_leak_it(
+        self, connect: Connect, provider: Provider, secret: SecretKeyRef
+    ) -> None:
+        async def quote(request: web.Request) -> web.Response:
+            return web.Response(status=401, text=f"no such key: {request.headers['Authorization']}!")
+
+        provider.answer = quote
+        answer = await (await connect(provider.url, secret)).call("POST", CHAT, b"{}")
+        assert answer.body == b"no such key: Bearer [provider key]!"
+
+    async def test_a_redirect_is_not_followed(
+        self, connect: Connect, provider: Provider, secret: SecretKeyRef
+    ) -> None:
+        async def away(_: web.Request) -> web.Response:
+            return web.Response(status=307, headers={"Location": provider.url + "/elsewhere"})
+
+        provider.answer = away
+        runner = await connect(provider.url, secret)
+        async with runner.session.post(
+            runner.url + CHAT, headers=runner.headers(), allow_redirects=False
+        ) as answer:
+            assert answer.status == 307
+        assert len(provider.requests) == 1
+
+    async def test_large_bodies_cross_both_ways(self, connect: Connect, provider: Provider) -> None:
+        async def echo(_: web.Request) -> web.StreamResponse:
+            return web.Response(text=str(len(provider.bodies[-1])) * 1_000_000)
+
+        provider.answer = echo
+        answer = await (await connect(provider.url)).call("POST", CHAT, b"x" * 10_000_000)
+        assert answer.body == b"10000000" * 1_000_000
+
+
+class TestStreaming:
+    async def test_each_chunk_comes_at_once(self, connect: Connect, provider: Provider) -> None:
+        """The provider waits for the reader: any buffering on the way would stop both for ever."""
+        read = asyncio.Semaphore(0)
+
+        async def events(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            for number in range(5):
+                await response.write(b"data: %d\n\n" % number)
+                await read.acquire()
+            await response.write(b"data: [DONE]\n\n")
+            return response
+
+        provider.answer = events
+        runner = await connect(provider.url)
+        async with runner.session.post(runner.url + CHAT, headers=runner.headers()) as answer:
+            assert answer.headers["Content-Type"] == "text/event-stream"
+            for number in range(5):
+                assert await answer.content.readany() == b"data: %d\n\n" % number
+                read.release()
+            assert await answer.content.read() == b"data: [DONE]\n\n"
+
+    async def test_a_caller_that_goes_away_ends_the_call_at_the_provider(
+        self, connect: Connect, provider: Provider
+    ) -> None:
+        async def endless(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b"data: 0\n\n")
+            await asyncio.Event().wait()
+            return response
+
+        provider.answer = endless
+        runner = await connect(provider.url)
+        async with runner.session.post(runner.url + CHAT, headers=runner.headers()) as answer:
+            await answer.content.readany()
+        await asyncio.wait_for(provider.gone.wait(), 20)
+
+    async def test_a_caller_that_goes_away_before_the_answer_ends_the_call_too(
+        self, connect: Connect, provider: Provider
+    ) -> None:
+        reached = asyncio.Event()
+
+        async def thinking(_: web.Request) -> web.StreamResponse:
+            reached.set()
+            await asyncio.Event().wait()
+            return web.Response()
+
+        provider.answer = thinking
+        runner = await connect(provider.url)
+        call = asyncio.create_task(runner.call("POST", CHAT, b"{}"))
+        await reached.wait()
+        call.cancel()
+        await asyncio.wait_for(provider.gone.wait(), 20)
+
+    @pytest.mark.parametrize("announced", [None, 1000])
+    async def test_a_stream_that_the_provider_cuts_is_visibly_cut(
+        self, connect: Connect, provider: Provider, announced: int | None
+    ) -> None:
+        async def cut(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            response.content_length = announced
+            await response.prepare(request)
+            await response.write(b"data: 0\n\n")
+            assert request.transport
+            request.transport.close()
+            return response
+
+        provider.answer = cut
+        runner = await connect(provider.url)
+        async with runner.session.post(runner.url + CHAT, headers=runner.headers()) as answer:
+            assert await answer.content.readany() == b"data: 0\n\n"
+            with pytest.raises(ClientError):
+                await answer.content.read()
+
+    async def test_a_slow_reader_slows_the_provider(self, connect: Connect, provider: Provider) -> None:
+        """Without it a gateway's memory would hold what hundreds of agents have not read yet."""
+        written = 0
+        total = 64 << 20
+
+        async def fast(request: web.Request) -> web.StreamResponse:
+            nonlocal written
+            response = web.StreamResponse()
+            await response.prepare(request)
+            while written < total:
+                await response.write(b"x" * 65536)
+                written += 65536
+            return response
+
+        provider.answer = fast
+        runner = await connect(provider.url)
+        async with runner.session.post(runner.url + CHAT, headers=runner.headers()) as answer:
+            await answer.content.readany()
+            before = -1
+            while written != before:
+                before = written
+                await asyncio.sleep(0.5)
+            assert written < total
+            rest = sum([len(chunk) async for chunk in answer.content.iter_any()])
+            assert rest > total - written
+
+
+class TestRefused:
+    async def test_a_model_that_the_variant_lacks(self, connect: Connect, provider: Provider) -> None:
+        runner = await connect(provider.url)
+        for index in ("1", "-1", "x", "0x0"):
+            answer = await runner.call("POST", f"/v1/models/{index}/chat/completions", b"{}")
+            assert (answer.status, answer.code) == (403, "Forbidden")
+        assert provider.requests == []
+
+    async def test_another_path_of_the_provider(self, connect: Connect, provider: Provider) -> None:
+        runner = await connect(provider.url)
+        answer = await runner.call("POST", "/v1/models/0/files", b"{}")
+        assert (answer.status, answer.code) == (403, "Forbidden")
+        assert provider.requests == []
+
+    @pytest.mark.parametrize(
+        ("values", "why"),
+        [
+            (None, "does not exist"),
+            ({"other": "x"}, "has no such key"),
+            ({"api-key": " \n"}, "is empty"),
+            ({"api-key": "schlüssel"}, "not ASCII"),
+            ({"api-key": "a\nb"}, "control characters"),
+        ],
+    )
+    async def test_a_secret_that_cannot_be_used_is_named(
+        self, connect: Connect, evals: Evals, provider: Provider, values: dict[str, str] | None, why: str
+    ) -> None:
+        name = f"s-{uuid.uuid4().hex[:6]}"
+        if values:
+            evals.secret(name, **values)
+        runner = await connect(provider.url, SecretKeyRef(name=name, key="api-key"))
+        answer = await runner.call("POST", CHAT, b"{}")
+        assert (answer.status, answer.code) == (424, "SecretMissing")
+        assert f"Secret {evals.name}/{name}, key api-key" in answer.message
+        assert why in answer.message
+        assert provider.requests == []
+
+    async def test_a_secret_that_appears_later_is_used(
+        self, connect: Connect, evals: Evals, provider: Provider
+    ) -> None:
+        runner = await connect(provider.url, SecretKeyRef(name="late", key="api-key"))
+        assert (await runner.call("POST", CHAT, b"{}")).code == "SecretMissing"
+        evals.secret("late", **{"api-key": KEY})
+        assert (await runner.call("POST", CHAT, b"{}")).status == 200
+
+    async def test_nobody_listens(self, connect: Connect) -> None:
+        runner = await connect(f"http://127.0.0.1:{free_port()}/v1")
+        answer = await runner.call("POST", CHAT, b"{}")
+        assert (answer.status, answer.code) == (502, "ProviderUnreachable")
+
+    async def test_a_name_that_does_not_resolve(self, connect: Connect) -> None:
+        runner = await connect("http://provider.invalid/v1")
+        answer = await runner.call("POST", CHAT, b"{}")
+        assert (answer.status, answer.code) == (502, "ProviderUnreachable")
+        assert "provider.invalid" in answer.message
+
+    async def test_a_provider_that_says_nothing(
+        self, start_gateway: StartGateway, connect: Connect, provider: Provider
+    ) -> None:
+        async def thinking(_: web.Request) -> web.StreamResponse:
+            await asyncio.Event().wait()
+            return web.Response()
+
+        provider.answer = thinking
+        runner = await connect(provider.url, gateway=start_gateway(ASSAY_PROVIDER_SILENCE_SECONDS="0.3"))
+        answer = await runner.call("POST", CHAT, b"{}")
+        assert (answer.status, answer.code) == (504, "ProviderTimeout")
+
+    async def test_a_request_above_the_limit(
+        self, start_gateway: StartGateway, connect: Connect, provider: Provider
+    ) -> None:
+        runner = await connect(provider.url, gateway=start_gateway(ASSAY_MODEL_REQUEST_BYTES="100"))
+        answer = await runner.call("POST", CHAT, b"x" * 101)
+        assert (answer.status, answer.code) == (413, "TooLarge")
+        assert provider.requests == []
+
+
+class TestConcurrency:
+    async def test_calls_beyond_the_limit_wait_and_then_go_on(
+        self, start_gateway: StartGateway, connect: Connect, provider: Provider
+    ) -> None:
+        gateway = start_gateway(ASSAY_PROVIDER_CONCURRENCY="2")
+        go_on = asyncio.Event()
+        running = most = 0
+
+        async def slow(_: web.Request) -> web.StreamResponse:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await go_on.wait()
+            running -= 1
+            return web.Response()
+
+        provider.answer = slow
+        runner = await connect(provider.url, gateway=gateway)
+        calls = [asyncio.create_task(runner.call("POST", CHAT, b"{}")) for _ in range(6)]
+        waiting = b"assay_gateway_model_calls_waiting 4.0"
+        while waiting not in (await runner.call("GET", "/metrics")).body:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.02)
+        go_on.set()
+        assert [answer.status for answer in await asyncio.gather(*calls)] == [200] * 6
+        assert most == 2
+
+    async def test_a_call_that_waits_too_long_is_told_so(
+        self, start_gateway: StartGateway, connect: Connect, provider: Provider
+    ) -> None:
+        gateway = start_gateway(ASSAY_PROVIDER_CONCURRENCY="1", ASSAY_PROVIDER_QUEUE_SECONDS="0.2")
+        reached, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(_: web.Request) -> web.StreamResponse:
+            reached.set()
+            await go_on.wait()
+            return web.Response()
+
+        provider.answer = slow
+        runner = await connect(provider.url, gateway=gateway)
+        first = asyncio.create_task(runner.call("POST", CHAT, b"{}"))
+        await reached.wait()
+        answer = await runner.call("POST", CHAT, b"{}")
+        assert (answer.status, answer.code, answer.headers["Retry-After"]) == (429, "ProviderBusy", "5")
+        go_on.set()
+        assert (await first).status == 200
+
+
+async def test_metrics_count_calls_and_do_not_grow_with_callers(
+    start_gateway: StartGateway, connect: Connect, provider: Provider
+) -> None:
+    gateway = start_gateway()
+
+    async def series() -> list[str]:
+        async with Runner(gateway.url, None) as nobody:
+            text = (await nobody.call("GET", "/metrics")).body.decode()
+        return sorted(line for line in text.splitlines() if line.startswith("assay_"))
+
+    await (await connect(provider.url, gateway=gateway)).call("POST", CHAT, b"{}")
+    one = await series()
+    assert 'assay_gateway_model_calls_total{answer="2xx",api="OpenAIChat"} 1.0' in one
+    for _ in range(3):
+        await (await connect(provider.url, gateway=gateway)).call("POST", CHAT, b"{}")
+    many = await series()
+    assert 'assay_gateway_model_calls_total{answer="2xx",api="OpenAIChat"} 4.0' in many
+    assert [line.rpartition(" ")[0] for line in one] == [line.rpartition(" ")[0] for line in many]
+
+
+async def test_the_log_never_shows_a_key_or_a_token(
+    start_gateway: StartGateway, evals: Evals, bucket: str, provider: Provider, secret: SecretKeyRef
+) -> None:
+    gateway = start_gateway(ASSAY_LOG_LEVEL="debug")
+    model = ModelTarget(role="main", name="m", api="OpenAIChat", endpoint=provider.url, secret_ref=secret)
+    token = evals.attempt(try_spec(evals.name, bucket, [model])).token()
+    async with Runner(gateway.url, token) as runner:
+        assert (await runner.call("POST", CHAT, b"{}")).status == 200
+        assert (await runner.upload("f", b"x")).status == 200
+    assert "job=task-1-r0-t1" in gateway.log
+    for credential in (KEY, token, token.split(".")[2], "test-secret"):
+        assert credential not in gateway.log
