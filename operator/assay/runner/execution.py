@@ -92,7 +92,7 @@ async def _try(
                 stop=end,
                 agent_version=spec.agent.version,
                 force_separate=separate_verifier_forced(task, spec),
-                limit_seconds=_limit(pod, len(task.config.steps or [None])),
+                limit_seconds=_limit(pod),
             )
     except (EnvironmentUnusable, DockerfileNeedsBuild) as error:
         execution.proposal = Proposal(OutcomeClass.SETUP_FAILED, str(error)[:1000])
@@ -122,10 +122,11 @@ async def _try(
     )
 
 
-def _limit(pod: Pod, steps: int) -> float:
+def _limit(pod: Pod) -> float:
     deadlines = pod.spec.deadlines
-    verifications = steps * deadlines.verifier_seconds
-    return 3 * deadlines.setup_seconds + deadlines.agent_seconds * steps + verifications + _SLACK_SECONDS
+    phases = deadlines.agent_seconds + deadlines.verifier_seconds
+    # Harbor grants the setup's deadline thrice: to the environment, the agent and the verifier's container.
+    return 3 * deadlines.setup_seconds + phases + _SLACK_SECONDS
 
 
 class PodEnded(Exception):

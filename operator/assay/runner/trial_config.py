@@ -108,10 +108,38 @@ def trial_config(spec: TrySpec, task: Task, paths: Paths, access: ModelAccess | 
             cpu_enforcement_policy=ResourceMode.IGNORE,
             memory_enforcement_policy=ResourceMode.IGNORE,
         ),
-        verifier=VerifierConfig(override_timeout_sec=deadlines.verifier_seconds),
+        verifier=_verifier(spec, task),
+        agent_timeout_multiplier=_per_step(deadlines.agent_seconds, agent_seconds_of_steps(task)),
+        verifier_timeout_multiplier=_per_step(deadlines.verifier_seconds, _verifier_seconds_of_steps(task)),
         environment_build_timeout_multiplier=deadlines.setup_seconds
         / task.config.environment.build_timeout_sec,
         override_error_policy=_error_policy(),
+    )
+
+
+def agent_seconds_of_steps(task: Task) -> float | None:
+    """The agent's seconds of all steps together, as task.toml has them; None for a task without steps."""
+    steps = task.config.steps or []
+    whole = task.config.agent.timeout_sec
+    each = [step.agent.timeout_sec if step.agent.timeout_sec is not None else whole for step in steps]
+    return sum(seconds for seconds in each if seconds is not None) or None
+
+
+def _verifier_seconds_of_steps(task: Task) -> float | None:
+    steps = task.config.steps or []
+    whole = task.config.verifier.timeout_sec
+    each = [step.verifier.timeout_sec if step.verifier.timeout_sec is not None else whole for step in steps]
+    return sum(each) or None
+
+
+def _per_step(allowed: int, sum_of_steps: float | None) -> float | None:
+    """Steps share a phase's deadline in the proportion in which the task gives them time."""
+    return None if sum_of_steps is None else allowed / sum_of_steps
+
+
+def _verifier(spec: TrySpec, task: Task) -> VerifierConfig:
+    return VerifierConfig(
+        override_timeout_sec=None if task.has_steps else float(spec.deadlines.verifier_seconds)
     )
 
 
@@ -129,7 +157,6 @@ def _agent(spec: TrySpec, task: Task, access: ModelAccess | None) -> AgentConfig
         env=dict(agent.environment),
         kwargs=dict(agent.arguments),
         override_timeout_sec=timeout,
-        max_timeout_sec=float(spec.deadlines.agent_seconds),
         override_setup_timeout_sec=float(spec.deadlines.setup_seconds),
     )
     if not spec.models or access is None:

@@ -104,10 +104,17 @@ def provider_fault(status: int, message: str, declared_model: bool) -> OutcomeCl
 
 _OWN_FAULTS = {
     "SecretMissing": OutcomeClass.PROVIDER_AUTH,
+    "ProviderBusy": OutcomeClass.PROVIDER_RATE_LIMITED,
     "ProviderUnreachable": OutcomeClass.PROVIDER_RATE_LIMITED,
+    "ProviderTimeout": OutcomeClass.PROVIDER_RATE_LIMITED,
+    "BadRequest": None,
+    "TooLarge": None,
 }
 
 
-def own_fault(code: str) -> OutcomeClass:
-    """The class of an error that the gateway in the cluster made itself, by its `X-Assay-Error`."""
+def own_fault(code: str) -> OutcomeClass | None:
+    """The class of an error that the gateway in the cluster made itself, by its `X-Assay-Error`.
+
+    None where the agent's request was at fault.
+    """
     return _OWN_FAULTS.get(code, OutcomeClass.INFRA_START)

@@ -154,7 +154,7 @@ class ModelGateway:
             headers = self._client.headers() | _kept(request.headers, _REQUEST_HEADERS)
             headers |= {"Accept-Encoding": "identity", "Content-Type": "application/json"}
             async with self._client.session.post(
-                self._client.model_url(call.index, _rest(call.model, call.path)),
+                self._client.model_url(call.index, call.path),
                 data=json.dumps(dialect.forwarded(call.request), ensure_ascii=False).encode(),
                 headers=headers,
                 timeout=_TIMEOUT,
@@ -271,12 +271,6 @@ def _summary(call: _Call) -> CallSummary:
 
 def _counting(api: ProviderAPI) -> tuple[str, ...]:
     return (_COUNT_PATH,) if api == "AnthropicMessages" else ()
-
-
-def _rest(model: ModelTarget, path: str) -> str:
-    """The path below the endpoint. OpenAI's endpoints end in /v1, Anthropic's usually do not."""
-    versioned = model.endpoint.rstrip("/").endswith("/v1")
-    return path if model.api == "OpenAIChat" or versioned else f"v1/{path}"
 
 
 def _refuse(call: _Call, dialect: Dialect, tools: list[str]) -> web.Response:

@@ -1,0 +1,82 @@
+"""Containers without a container runtime: real sandboxd as PID 1 of its own namespaces and root filesystem."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from tests.runner.network import PodNetwork
+
+ROOT = Path(__file__).parents[2]
+
+_START = """
+set -e
+root=$1; sock=$2; bin=$3
+mount -t tmpfs -o mode=755 container "$root"
+cd "$root"
+mkdir -p usr etc proc dev tmp app root assay/sock assay/bin var/tmp
+chmod 1777 tmp var/tmp
+mount --bind /usr usr
+mount -o remount,bind,ro usr
+for name in bin sbin lib lib64; do ln -s usr/$name $name; done
+cp -a /etc/passwd /etc/group /etc/ld.so.cache /etc/alternatives etc/ 2>/dev/null || true
+mount -t proc proc proc
+mount --rbind /dev dev
+mount --bind "$sock" assay/sock
+mount --bind "$bin" assay/bin
+mount -o remount,bind,ro assay/bin
+exec chroot . /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+  sh -c 'cd /app && exec /assay/bin/sandboxd serve --socket /assay/sock/s --runner-uid 0'
+"""
+
+
+class Container:
+    """One sibling: a socket folder that the runner shares, and a process that is PID 1 inside."""
+
+    def __init__(self, folder: Path, binary: Path, network: PodNetwork) -> None:
+        self.folder = folder
+        self._network = network
+        self.socket = folder / "sock" / "s"
+        for name in ("root", "sock", "bin"):
+            (folder / name).mkdir(parents=True)
+        shutil.copy2(binary, folder / "bin" / "sandboxd")
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        paths = [str(self.folder / name) for name in ("root", "sock", "bin")]
+        self.process = await asyncio.create_subprocess_exec(
+            *self._network.inside("unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc"),
+            *("sh", "-c", _START, "container", *paths),
+            stdout=(self.folder / "output").open("wb"),
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    async def ended(self) -> int:
+        """Its exit code, once it has ended."""
+        assert self.process is not None
+        return await self.process.wait()
+
+    def kill(self) -> None:
+        """Kill the whole container, as a lost node would."""
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    @property
+    def output(self) -> str:
+        return (self.folder / "output").read_text(errors="replace")
+
+
+@contextlib.asynccontextmanager
+async def running(container: Container) -> AsyncIterator[Container]:
+    """The container, started; killed at the end of the block."""
+    await container.start()
+    try:
+        yield container
+    finally:
+        container.kill()
+        await container.ended()
