@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, PlainSerializer, StringConstraints
 
 from assay.api.base import Record
 
-MESSAGE_LIMIT = 1024
+MESSAGE_LIMIT = 512
 """Characters of a condition's message; a run has a handful of conditions, so its status stays small."""
 
 ConditionStatus = Literal["True", "False", "Unknown"]

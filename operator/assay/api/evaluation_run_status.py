@@ -15,6 +15,7 @@ from assay.api.resource import (
     Conditions,
     Count,
     DecimalString,
+    Ratio,
     ResourceName,
     StatusPart,
     list_map,
@@ -22,7 +23,7 @@ from assay.api.resource import (
 )
 
 MAX_ROWS = 100
-MAX_FAILURES = 20
+MAX_FAILURES = 10
 FAILURE_MESSAGE_LIMIT = 300
 
 
@@ -198,8 +199,12 @@ class Resolved(StatusPart):
 class Mean(StatusPart):
     """A mean over the attempts whose value is known, and how many those are."""
 
-    mean: DecimalString = Field(description="mean of the known values.")
-    n: Count = Field(description="n is how many attempts have a known value.")
+    mean: Annotated[DecimalString, StringConstraints(max_length=16)] = Field(
+        description="mean of the known values."
+    )
+    n: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        description="n is how many attempts have a known value."
+    )
 
 
 class VectorRow(StatusPart):
@@ -212,11 +217,11 @@ class VectorRow(StatusPart):
     variant: ResourceName = Field(description="variant that was measured.")
     planned: Count = Field(description="planned attempts of this row.")
     valid: Count = Field(description="valid attempts: those with a score.")
-    coverage: DecimalString = Field(description="coverage is valid over planned.")
-    score_strict: DecimalString | None = Field(
+    coverage: Ratio = Field(description="coverage is valid over planned.")
+    score_strict: Ratio | None = Field(
         default=None, description="scoreStrict is the mean over tasks with every missing score as 0."
     )
-    score_valid: DecimalString | None = Field(
+    score_valid: Ratio | None = Field(
         default=None, description="scoreValid is the mean over tasks of the valid attempts alone."
     )
     input_tokens: Mean | None = Field(
@@ -234,10 +239,10 @@ class VectorRow(StatusPart):
     )
     refusals: Count = Field(default=0, description="refusals is how many tries a model or provider refused.")
     flagged: Count = Field(default=0, description="flagged is how many retained tries carry a flag.")
-    harness_commit: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+    harness_commit: Annotated[str, StringConstraints(max_length=40)] | None = Field(
         default=None, description="harnessCommit is the commit of Assay that ran the tries; absent if mixed."
     )
-    harbor_version: Annotated[str, StringConstraints(max_length=50)] | None = Field(
+    harbor_version: Annotated[str, StringConstraints(max_length=20)] | None = Field(
         default=None, description="harborVersion that ran the tries; absent if mixed."
     )
     ledger_digest: BoundedDigest = Field(description="ledgerDigest of the ledger file.")
@@ -249,7 +254,7 @@ class Report(StatusPart):
     revision: Count = Field(description="revision of the report; a retry makes the next one.")
     digest: BoundedDigest = Field(description="digest of the report's bytes.")
     bucket: Bucket = Field(description="bucket that holds the report.")
-    key: Annotated[str, StringConstraints(max_length=1024)] = Field(description="key of the report.")
+    key: Annotated[str, StringConstraints(max_length=450)] = Field(description="key of the report.")
 
 
 class EvaluationRunStatus(StatusPart):
@@ -286,7 +291,7 @@ class EvaluationRunStatus(StatusPart):
     recent_failures: Annotated[
         list[Failure],
         Field(max_length=MAX_FAILURES, json_schema_extra=list_map("jobName"), default_factory=list),
-    ] = Field(description="recentFailures are the newest tries without a score, newest first; at most 20.")
+    ] = Field(description="recentFailures are the newest tries without a score, newest first; at most 10.")
     resolved: Resolved | None = Field(
         default=None, description="resolved is what the run's names stood for when it started."
     )
@@ -294,7 +299,7 @@ class EvaluationRunStatus(StatusPart):
         list[VectorRow],
         Field(max_length=MAX_ROWS, json_schema_extra=list_map("ledger", "variant"), default_factory=list),
     ] = Field(description="vector has one row for each ledger and variant.")
-    evidence_prefix: Annotated[str, StringConstraints(max_length=512)] | None = Field(
+    evidence_prefix: Annotated[str, StringConstraints(max_length=400)] | None = Field(
         default=None, description="evidencePrefix below which everything of the run lies in the bucket."
     )
     observed_retry: Count = Field(

@@ -16,6 +16,9 @@ BoundedDigest = Annotated[Digest, Field(max_length=71)]
 DecimalString = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)(\.[0-9]+)?$", max_length=24)]
 """A number that is not whole, as a decimal string: the API has no floats."""
 
+Ratio = Annotated[str, StringConstraints(pattern=r"^(0|1)(\.[0-9]+)?$", max_length=12)]
+"""A share between 0 and 1, as a decimal string."""
+
 UID = Annotated[str, StringConstraints(pattern=r"^[0-9a-f-]{36}$", max_length=36)]
 Bucket = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", max_length=63)]
 ObjectKey = Annotated[
