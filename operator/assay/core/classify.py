@@ -32,6 +32,7 @@ REASON_CHARACTERS = 500
 _UNSPECIFIC = frozenset(
     {
         OutcomeClass.DISRUPTED,
+        OutcomeClass.INFRA_START,
         OutcomeClass.SETUP_FAILED,
         OutcomeClass.RUNNER_RESTARTED,
         OutcomeClass.RESULT_MISSING,

@@ -186,7 +186,7 @@ def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) 
         )
     elif decision is not None and decision.halt is not None:
         record = decision.halt
-        reason = _HALT_REASONS[record.outcome]
+        reason = _halt_reason(record)
         fix = record.rule.fix[:1].upper() + record.rule.fix[1:]
         writer.set(
             RunCondition.SUSPENDED,
@@ -196,6 +196,15 @@ def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) 
         )
     elif decision is not None or writer.find(RunCondition.SUSPENDED) is None:
         writer.set(RunCondition.SUSPENDED, False, RunReason.NOT_SUSPENDED)
+
+
+def _halt_reason(record: TryRecord) -> RunReason:
+    # The gateway answers 424 for a Secret that it cannot use, and for nothing else.
+    if record.outcome is OutcomeClass.PROVIDER_AUTH and (
+        "SecretMissing" in record.reason or "424" in record.reason
+    ):
+        return RunReason.SECRET_MISSING
+    return _HALT_REASONS[record.outcome]
 
 
 def _set_progressing(writer: _Conditions, findings: Findings, ended: bool) -> None:
