@@ -67,10 +67,10 @@ class PhaseSeconds(Record):
 class HarnessVersion(Record):
     """The code that ran the try."""
 
-    harbor: str
-    assay: str
+    harbor: str = Field(max_length=20)
+    assay: str = Field(max_length=50)
     commit: str | None = Field(
-        default=None, description="Commit of Assay that the runner image was built of."
+        default=None, max_length=40, description="Commit of Assay that the runner image was built of."
     )
 
 

@@ -124,7 +124,7 @@ def _record[R: Record](kind: type[R], line: bytes, number: int) -> R:
     if len(line) > MAX_LINE_BYTES:
         raise LedgerFileError(number, f"has {len(line)} bytes; at most {MAX_LINE_BYTES} are allowed")
     try:
-        record = kind.model_validate_json(line, strict=False)
+        record = kind.model_validate_json(line, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
