@@ -164,9 +164,10 @@ def _blocked(facts: Facts) -> Ruling | None:
 
 def _never_called(facts: Facts) -> Ruling | None:
     if facts.has_models and facts.agent_started and not facts.calls:
+        ended = f"; it ended with {_words(facts.failures[0])}" if facts.failures else ""
         return (
             OutcomeClass.AGENT_NEVER_CALLED,
-            "the variant declares a model, but the agent made no call to any",
+            f"the variant declares a model, but the agent called none{ended}",
         )
     return None
 

@@ -27,6 +27,7 @@ def configure_logs(file: Path, job_name: str) -> None:
     layout.converter = time.gmtime
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr), _BoundedFile(file)]
     for handler in handlers:
+        handler.setLevel(logging.INFO)
         handler.setFormatter(layout)
     logging.basicConfig(level=logging.INFO, handlers=handlers, force=True)
     for name in _NOISY:

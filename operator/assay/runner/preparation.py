@@ -48,8 +48,14 @@ async def prepare(pod: Pod, client: GatewayClient, siblings: Siblings, found: Pr
         _isolate(pod, found),
         _fetch_task(pod, client, Deadline(setup)),
         siblings.environment.wait_ready(pod.pending_seconds),
-        asyncio.to_thread(importlib.import_module, "assay.runner.trial"),
+        asyncio.to_thread(_import_harbor, pod.spec.agent.name),
     )
+
+
+def _import_harbor(agent: str) -> None:
+    """Import what the trial needs while the containers start: an agent with litellm takes ten seconds."""
+    importlib.import_module("assay.runner.trial")
+    importlib.import_module("assay.runner.trial_config").import_agent(agent)
 
 
 def check_pin(pod: Pod, found: Prepared) -> None:

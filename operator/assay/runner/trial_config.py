@@ -1,9 +1,12 @@
 """From a try spec to Harbor's trial configuration, and what a task may not ask for."""
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harbor.agents.factory import AgentFactory
+from harbor.models.model_api_format import ModelApiFormat
 from harbor.models.task.config import VerifierEnvironmentMode
 from harbor.models.task.task import Task
 from harbor.models.task.verifier_mode import (
@@ -48,6 +51,10 @@ GRADED = (
 )
 """Exceptions that Harbor guesses from an agent's own output: the verifier runs, and the wire decides."""
 
+_API_FORMATS = {
+    "OpenAIChat": ModelApiFormat.OPENAI_CHAT_COMPLETIONS,
+    "AnthropicMessages": ModelApiFormat.ANTHROPIC_MESSAGES,
+}
 _API_KEY_NAMES = {"OpenAIChat": "OPENAI_API_KEY", "AnthropicMessages": "ANTHROPIC_API_KEY"}
 
 
@@ -62,6 +69,12 @@ class ModelAccess:
         """Base URL as clients of this API expect it: OpenAI's ends in /v1, Anthropic's does not."""
         root = f"{self.base_url}/m/{index}"
         return f"{root}/v1" if model.api == "OpenAIChat" else root
+
+
+def import_agent(name: str) -> None:
+    """Import the agent's class. An unknown name is left to Harbor, which says so when the trial is made."""
+    with contextlib.suppress(ValueError, ImportError):
+        AgentFactory.get_agent_class_from_config(AgentConfig(name=name))
 
 
 def load_task(folder: Path, spec: TrySpec) -> Task:
@@ -167,11 +180,19 @@ def _agent(spec: TrySpec, task: Task, access: ModelAccess | None) -> AgentConfig
     return common.model_copy(
         update={
             "model_name": main.name,
+            "model_api_format": _api_format(common, main),
             "base_url": access.url(index, main),
             "env": {**agent.environment, key: access.token},
             "kwargs": _model_arguments(agent.name, agent.arguments, main),
         }
     )
+
+
+def _api_format(agent: AgentConfig, main: ModelTarget) -> ModelApiFormat | None:
+    """The protocol to speak, for agents that can be told; others go by the model's name."""
+    wanted = _API_FORMATS[main.api]
+    connection = AgentFactory.get_agent_class_from_config(agent).MODEL_CONNECTION
+    return wanted if connection is not None and wanted in (connection.supported_api_formats or []) else None
 
 
 def _model_arguments(agent: str, arguments: dict[str, Any], main: ModelTarget) -> dict[str, Any]:
