@@ -31,7 +31,7 @@ def ensure(tools: Sequence[Tool], console: Console) -> dict[str, Path]:
         minutes = max(1, round(sum(tool.seconds for tool in missing) / 60))
         console.print(
             f"Building {', '.join(tool.name for tool in missing)} from source "
-            f"into {missing[0].directory().parent}: at most {minutes} min on two cores, once a machine."
+            f"into {missing[0].directory().parent}: about {minutes} min on two idle cores, once a machine."
         )
     for position, tool in enumerate(missing, 1):
         with _locked(tool):

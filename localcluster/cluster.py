@@ -96,11 +96,17 @@ def find(where: Layout) -> Cluster | None:
     return Cluster(where, facts) if facts else None
 
 
-def connect(profile: Profile = Profile.NODE) -> Cluster:
-    """The running, healthy cluster of a profile. Raises ClusterError that says what is wrong otherwise."""
-    cluster = find(Layout.of(profile))
+def connect(profile: Profile | None = None) -> Cluster:
+    """The running, healthy cluster of a profile; by default the one around this process, else the node.
+
+    Raises ClusterError that says what is wrong otherwise.
+    """
+    if profile is None and INSIDE in os.environ:
+        cluster = find(Layout(Path(os.environ[INSIDE])))
+    else:
+        cluster = find(Layout.of(profile or Profile.NODE))
     if cluster is None:
-        raise ClusterError(f"no cluster is up: {_up(profile)}")
+        raise ClusterError(f"no cluster is up: {_up(profile or Profile.NODE)}")
     cluster.check()
     return cluster
 

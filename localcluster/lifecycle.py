@@ -124,6 +124,8 @@ def _start(settings: Settings, console: Console) -> Cluster:
     for folder in (where.root, where.conf, where.logs, where.bin):
         folder.mkdir(parents=True, exist_ok=True)
     where.root.chmod(0o700)
+    if settings.profile is Profile.NODE:
+        _require_real_filesystem(where)
     _link_clients(settings)
     pki.issue_all(where)
     where.settings.touch(mode=0o600)
@@ -141,6 +143,16 @@ def _start(settings: Settings, console: Console) -> Cluster:
     cluster = Cluster(where, facts)
     _follow(cluster, console)
     return cluster
+
+
+def _require_real_filesystem(where: Layout) -> None:
+    """containerd's overlay cannot lie on another: it would fail with a message about a missing plugin."""
+    kind = subprocess.run(["stat", "-f", "-c", "%T", where.root], capture_output=True, text=True, check=False)
+    if kind.stdout.strip() == "overlayfs":
+        raise ClusterError(
+            f"{where.root} is on an overlay file system, as in a container without a volume: "
+            "set ASSAY_CLUSTER_DIR to a folder on a volume"
+        )
 
 
 def _link_clients(settings: Settings) -> None:

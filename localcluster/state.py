@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from localcluster.errors import ClusterError
 from localcluster.facts import replace
 from localcluster.layout import Layout
 
@@ -47,11 +48,16 @@ class State(BaseModel):
 
     @classmethod
     def read(cls, where: Layout) -> State | None:
-        """None before the supervisor has written anything."""
+        """None before the supervisor has written anything.
+
+        Raises ClusterError when the file was written by another version of this package.
+        """
         try:
             return cls.model_validate_json(where.state.read_text())
         except FileNotFoundError:
             return None
+        except ValidationError as error:
+            raise ClusterError(f"{where.state} is not what this version writes: `down`, then `up`") from error
 
     def write(self, where: Layout) -> None:
         replace(where.state, self.model_dump_json(indent=2) + "\n")

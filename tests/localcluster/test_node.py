@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from localcluster import layout
 from localcluster.layout import PAUSE_IMAGE
 from localcluster.state import State
 
@@ -29,6 +30,16 @@ LISTEN = (
     "import socket, sys, time; s = socket.create_server(('', 8000)); print('up', flush=True); time.sleep(600)"
 )
 
+#: Asks a name server over UDP for an A record; prints the address.
+RESOLVE = """
+import socket, sys
+question = b"".join(bytes([len(part)]) + part.encode() for part in sys.argv[2].split(".")) + bytes(5)
+question = question[:-4] + bytes([0, 1, 0, 1])
+with socket.socket(type=socket.SOCK_DGRAM) as client:
+    client.settimeout(10)
+    client.sendto(bytes([0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]) + question, (sys.argv[1], 53))
+    print(socket.inet_ntoa(client.recv(512)[-4:]))
+"""
 PUT_AND_GET = """
 import boto3, localcluster
 s3 = localcluster.connect().facts.s3
@@ -54,11 +65,16 @@ def delete_pods(machine: Machine, *names: str) -> None:
     machine.inside("kubectl", "delete", "pod", *names, "--grace-period=0", "--force", "--ignore-not-found")
 
 
-def in_network_of(machine: Machine, pod: str) -> list[str]:
-    """A command prefix that enters the network namespace of a pod; its sandbox is the namespace's keeper."""
+def processes_of(machine: Machine, pod: str) -> list[str]:
+    """Numbers of a pod's processes inside the cluster: the sandbox's, then the container's."""
     uid = machine.inside("kubectl", "get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
-    listed = machine.inside("sh", "-c", "grep -l pod$1 /proc/[0-9]*/cgroup | head -1", "sh", uid)
-    return ["nsenter", "--net", "--target", Path(listed.strip()).parent.name, "--"]
+    listed = machine.inside("sh", "-c", "grep -l pod$1 /proc/[0-9]*/cgroup", "sh", uid)
+    return sorted((Path(path).parent.name for path in listed.split()), key=int)
+
+
+def in_network_of(machine: Machine, pod: str) -> list[str]:
+    """A command prefix that enters the network namespace of a pod."""
+    return ["nsenter", "--net", "--target", processes_of(machine, pod)[0], "--"]
 
 
 def test_up_again_changes_nothing(machine: Machine) -> None:
@@ -101,6 +117,15 @@ def test_any_image_name_is_served_by_the_registry(machine: Machine) -> None:
     delete_pods(machine, "elsewhere")
 
 
+def test_volumes_that_the_kubelet_mounts_reach_the_containers(machine: Machine) -> None:
+    start_pod(machine, "holder")
+    await_ready(machine, "holder")
+    token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    container = processes_of(machine, "holder")[-1]
+    assert len(machine.inside("cat", f"/proc/{container}/root{token}").split(".")) == 3
+    delete_pods(machine, "holder")
+
+
 def test_s3_is_reached_by_address_and_by_the_service_name(machine: Machine) -> None:
     facts = machine.cluster().facts.s3
     assert facts
@@ -108,6 +133,26 @@ def test_s3_is_reached_by_address_and_by_the_service_name(machine: Machine) -> N
         facts.endpoint,
         facts.service_endpoint,
     ]
+
+
+def test_names_of_services_resolve_for_pods(machine: Machine) -> None:
+    start_pod(machine, "asks")
+    await_ready(machine, "asks")
+    name = f"{layout.S3_SERVICE}.{layout.S3_NAMESPACE}.svc.{layout.CLUSTER_DOMAIN}"
+    enter = in_network_of(machine, "asks")
+    answer = machine.inside(*enter, sys.executable, "-c", RESOLVE, layout.DNS_SERVICE_IP, name)
+    address = machine.inside(
+        "kubectl",
+        "get",
+        "service",
+        "-n",
+        layout.S3_NAMESPACE,
+        layout.S3_SERVICE,
+        "-o",
+        "jsonpath={.spec.clusterIP}",
+    )
+    assert answer.strip() == address
+    delete_pods(machine, "asks")
 
 
 def test_nothing_has_a_route_out(machine: Machine) -> None:
@@ -137,7 +182,7 @@ def test_a_denied_pod_reaches_nothing_while_its_neighbour_does(machine: Machine)
     assert listener.stdout.readline() == b"up\n"
     targets = {
         "pod": (server, "8000"),
-        "service": ("198.19.0.1", "443"),
+        "service": (layout.API_SERVICE_IP, "443"),
         "node": (network.node_ip, "9000"),
         "names": (network.node_ip, "53"),
     }
