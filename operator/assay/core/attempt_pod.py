@@ -141,7 +141,9 @@ def _pod_spec(
     environment = _sibling(ENVIRONMENT, rewrite(task.images.environment, placement.image_rewrites), resources)
     init = [
         _inject(sandboxd, siblings),
-        _runner(rewrite(images.runner, placement.image_rewrites), siblings),
+        _runner(
+            rewrite(images.runner, placement.image_rewrites), siblings, run.spec.deadlines.pending_seconds
+        ),
     ]
     main = environment
     if separate:
@@ -228,7 +230,7 @@ def _inject(image: str, siblings: Sequence[str]) -> Manifest:
     }
 
 
-def _runner(image: str, siblings: Sequence[str]) -> Manifest:
+def _runner(image: str, siblings: Sequence[str], pending_seconds: int) -> Manifest:
     """Native sidecar: it alone holds the token, the tests and the solution."""
     fields = {"POD_NAME": "metadata.name", "POD_UID": "metadata.uid", "POD_NAMESPACE": "metadata.namespace"}
     return {
@@ -243,6 +245,7 @@ def _runner(image: str, siblings: Sequence[str]) -> Manifest:
             ),
             {"name": "HOME", "value": "/work"},
             {"name": "TMPDIR", "value": "/work/tmp"},
+            {"name": "ASSAY_PENDING_SECONDS", "value": str(pending_seconds)},
         ],
         "lifecycle": {"preStop": {"exec": {"command": ["python", "-m", "assay.runner", "prestop"]}}},
         "securityContext": _UNPRIVILEGED,
