@@ -42,10 +42,8 @@ BUILD: dict[str, Any] = {
 }
 
 
-def task(
-    name: str = "org/one", *, commit: str = COMMIT, toml: str = "", **files: str | None
-) -> dict[str, str]:
-    """The files of a task with nothing wrong, changed by `files` (slashes as `__`, dots as they are)."""
+def task(name: str = "org/one", *, commit: str = COMMIT, toml: str = "", **files: Any) -> dict[str, str]:
+    """The files of a task with nothing wrong, changed by `files` (text by path, None removes one)."""
     made: dict[str, str | None] = {
         "task.toml": TASK_TOML.format(name=name, commit=commit) + toml,
         "instruction.md": "Do it.",
