@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from assay.core.observation import JobView, PodView
 
@@ -59,7 +60,7 @@ class JobTable:
         """A pod was deleted: what was last seen of it tells why it ended, as long as its Job is there."""
         objects = self._runs[pod.run_uid]
         if pod.job_name in objects.jobs:
-            objects.pods.setdefault(pod.job_name, {})[pod.uid] = replace(pod, gone=True)
+            objects.pods.setdefault(pod.job_name, {})[pod.uid] = replace(pod, gone_at=datetime.now(UTC))
         else:
             self._keep_pods(objects, pod.job_name, lambda one: one.uid != pod.uid)
         self._notify(pod.run_uid)

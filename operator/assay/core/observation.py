@@ -76,12 +76,17 @@ class PodView:
     message: str = ""
     node: str = ""
     deleting: bool = False
-    gone: bool = False
-    """The API server no longer has the pod; this is the last that was seen of it."""
+    gone_at: datetime | None = None
+    """When it was noticed that the API server no longer has the pod; this is the last that was seen of it."""
     rendered_digest: str = ""
     """Digest of the fields that must be as they were rendered: see `rendered_digest`."""
     containers: Mapping[str, ContainerView] = field(default_factory=dict)
     conditions: Mapping[str, ConditionView] = field(default_factory=dict)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the API server no longer has the pod."""
+        return self.gone_at is not None
 
     @property
     def ended(self) -> bool:
@@ -92,7 +97,7 @@ class PodView:
     def ended_at(self) -> datetime | None:
         """When the last container ended; None while unknown."""
         ends = [view.finished_at for view in self.containers.values() if view.finished_at]
-        return max(ends, default=None) if self.ended else None
+        return max(ends, default=self.gone_at) if self.ended else None
 
     def container(self, name: str) -> ContainerView:
         """State of a container; one that the pod does not report has not started."""

@@ -1,0 +1,347 @@
+"""What the cluster did is not what the agent did (cases.md BAR 4 and 5)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from assay.api.outcome import OutcomeClass
+from assay.core.classify import (
+    SETTLE_SECONDS,
+    AskStorage,
+    Ended,
+    EndNow,
+    Live,
+    TryState,
+    TryTerms,
+    classify,
+)
+from assay.core.manifest import read_manifest
+from assay.core.observation import ConditionView, ContainerView, JobEvent, JobView, Phase, PodView
+from assay.core.pod_causes import Waiting
+from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestBad, ManifestFound
+from tests.operator_kit import builders as make
+
+KEY = AttemptKey("ledger", "task-a", "oracle", 0)
+TERMS = TryTerms(600, make.DIGEST, make.run_variant().fingerprint)
+JOB = make.job_view(KEY)
+FAILED_JOB = replace(
+    JOB, finished=ConditionView("Failed", "True", "BackoffLimitExceeded", "it failed", make.later(70))
+)
+ABSENT = ManifestAbsent(make.later(3600))
+
+
+def state(
+    pod: PodView | None,
+    answer: ManifestAnswer | None = ABSENT,
+    *,
+    job: JobView = JOB,
+    event: JobEvent | None = None,
+    after: float = 3600,
+) -> TryState:
+    return classify(job, pod, answer, event, TERMS, make.later(after))
+
+
+def outcome(*arguments: Any, **keywords: Any) -> tuple[OutcomeClass, str]:
+    found = state(*arguments, **keywords)
+    assert isinstance(found, Ended), found
+    return found.record.outcome, found.record.reason
+
+
+def killed(why: str = "OOMKilled", **changes: Any) -> PodView:
+    """A pod whose environment was killed."""
+    containers = (make.ended("inject"), make.ended("runner"), make.ended("environment", 137, why))
+    return make.pod_view(JOB, *containers, **{"phase": Phase.FAILED} | changes)
+
+
+class TestEnds:
+    def test_disruption_is_not_the_agents_doing(self) -> None:
+        pod = killed(conditions=make.true("DisruptionTarget", "PreemptionByScheduler", "preempted"))
+        assert outcome(pod) == (OutcomeClass.DISRUPTED, "PreemptionByScheduler: preempted")
+
+    def test_out_of_memory_is_the_agents_doing(self) -> None:
+        assert outcome(killed())[0] is OutcomeClass.AGENT_OOM
+
+    def test_out_of_memory_of_the_verifier_is_a_failed_verdict(self) -> None:
+        pod = make.ended_pod(JOB, phase=Phase.FAILED)
+        pod = replace(
+            pod, containers={**pod.containers, "verifier": make.ended("verifier", 137, "OOMKilled")}
+        )
+        assert outcome(pod)[0] is OutcomeClass.VERIFIER_CRASH
+
+    def test_a_full_disk_is_the_agents_doing(self) -> None:
+        pod = killed(
+            "Error",
+            reason="Evicted",
+            message="Pod ephemeral local storage usage exceeds the total limit of containers 10Gi. ",
+        )
+        assert outcome(pod)[0] is OutcomeClass.AGENT_DISK_EXCEEDED
+
+    def test_eviction_of_a_pod_below_its_requests_is_a_disruption(self) -> None:
+        pod = killed(
+            "Error",
+            reason="Evicted",
+            message="The node was low on resource: memory. Threshold quantity: 100Mi, available: 10Mi. ",
+            conditions=make.true("DisruptionTarget", "TerminationByKubelet"),
+        )
+        assert outcome(pod)[0] is OutcomeClass.DISRUPTED
+
+    def test_eviction_of_an_agent_above_its_requests_is_its_doing(self) -> None:
+        pod = killed(
+            "Error",
+            reason="Evicted",
+            message="The node was low on resource: memory. Threshold quantity: 100Mi, available: 10Mi. "
+            "Container environment was using 3Gi, request is 1Gi, has larger consumption of memory. ",
+            conditions=make.true("DisruptionTarget", "TerminationByKubelet"),
+        )
+        assert outcome(pod)[0] is OutcomeClass.AGENT_OOM
+
+    def test_a_restarted_runner_is_infrastructure(self) -> None:
+        pod = make.ended_pod(JOB)
+        pod = replace(pod, containers={**pod.containers, "runner": make.ended("runner", restarts=1)})
+        assert outcome(pod)[0] is OutcomeClass.RUNNER_RESTARTED
+
+    def test_an_end_without_a_result_is_never_a_pass(self) -> None:
+        assert outcome(make.ended_pod(JOB))[0] is OutcomeClass.RESULT_MISSING
+
+    def test_an_end_that_nothing_explains_is_not_counted(self) -> None:
+        found, reason = outcome(make.ended_pod(JOB, 3))
+        assert found is OutcomeClass.UNRECOGNISED
+        assert "verifier 3" in reason
+
+    def test_a_pod_that_was_deleted_is_a_disruption(self) -> None:
+        pod = make.pod_view(
+            JOB, make.container("runner"), make.container("environment"), gone_at=make.later(60)
+        )
+        assert outcome(pod)[0] is OutcomeClass.DISRUPTED
+
+    def test_a_job_whose_pod_nobody_saw_is_a_disruption(self) -> None:
+        assert outcome(None, job=FAILED_JOB)[0] is OutcomeClass.DISRUPTED
+
+    def test_a_container_that_could_not_be_made_is_infrastructure(self) -> None:
+        pod = make.pod_view(JOB, make.ended("inject", 1), phase=Phase.FAILED)
+        found, reason = outcome(pod, None)
+        assert found is OutcomeClass.INFRA_START
+        assert "inject" in reason
+
+    def test_facts_that_go_with_the_pod_are_marked_so(self) -> None:
+        found = state(killed())
+        assert isinstance(found, Ended)
+        assert not found.durable
+
+
+class TestManifest:
+    def test_a_result_counts_although_the_pod_failed(self) -> None:
+        assert outcome(make.ended_pod(JOB, 1), make.found(KEY))[0] is OutcomeClass.GRADED
+
+    def test_an_agent_timeout_with_a_verdict_is_a_score(self) -> None:
+        found = state(make.ended_pod(JOB), make.found(KEY, reward=1.0, agent_timed_out=True))
+        assert isinstance(found, Ended)
+        assert (found.record.reward, found.record.agent_timed_out) == (1.0, True)
+        assert found.record.outcome is OutcomeClass.GRADED
+
+    def test_a_verdict_before_a_disruption_counts(self) -> None:
+        pod = make.ended_pod(JOB, conditions=make.true("DisruptionTarget", "EvictionByEvictionAPI"))
+        assert outcome(pod, make.found(KEY))[0] is OutcomeClass.GRADED
+
+    def test_the_kubelet_knows_better_why_there_is_no_verdict(self) -> None:
+        lost = make.found(KEY, OutcomeClass.DISRUPTED, None)
+        assert outcome(killed(), lost)[0] is OutcomeClass.AGENT_OOM
+
+    def test_what_the_runner_found_stands_where_the_kubelet_says_nothing(self) -> None:
+        isolation = make.found(KEY, OutcomeClass.ISOLATION_ABSENT, None, reason="reached 10.0.0.1")
+        assert outcome(make.ended_pod(JOB), isolation) == (
+            OutcomeClass.ISOLATION_ABSENT,
+            "reached 10.0.0.1",
+        )
+
+    def test_a_grade_without_a_reward_is_invalid(self) -> None:
+        answer = make.found(KEY, reward=None)
+        assert outcome(make.ended_pod(JOB), answer)[0] is OutcomeClass.INVALID_RESULT
+
+    def test_another_ledger_stops_the_run(self) -> None:
+        other = make.manifest(KEY).model_copy(update={"ledger_digest": "sha256:" + "0" * 64})
+        answer = ManifestFound(other, make.DIGEST)
+        assert outcome(make.ended_pod(JOB), answer)[0] is OutcomeClass.LEDGER_MISMATCH
+
+    def test_a_manifest_of_another_try_is_no_result(self) -> None:
+        other = make.found(KEY._replace(repetition=1))
+        assert outcome(make.ended_pod(JOB), other)[0] is OutcomeClass.INVALID_RESULT
+
+    def test_a_reward_is_dropped_where_the_class_is_not_retained(self) -> None:
+        found = state(make.ended_pod(JOB), make.found(KEY, OutcomeClass.PROVIDER_FUNDS, 1.0))
+        assert isinstance(found, Ended)
+        assert found.record.reward is None
+
+    @pytest.mark.parametrize("reward", ["NaN", "true", '"1"', "1.7", "-1", "Infinity", "[1]"])
+    def test_a_reward_that_is_no_number_from_0_to_1_makes_it_bad(self, reward: str) -> None:
+        text = make.manifest(KEY, reward=0.25).model_dump_json()
+        assert isinstance(read_manifest(text.encode()), ManifestFound)
+        answer = read_manifest(text.replace('"reward":0.25', f'"reward":{reward}').encode())
+        assert isinstance(answer, ManifestBad)
+        assert outcome(make.ended_pod(JOB), answer)[0] is OutcomeClass.INVALID_RESULT
+
+    def test_nothing_is_decided_before_s3_has_answered(self) -> None:
+        assert state(make.ended_pod(JOB), None) == AskStorage()
+
+    def test_absence_counts_only_some_time_after_the_end(self) -> None:
+        early = ManifestAbsent(make.later(61))
+        assert state(make.ended_pod(JOB), early) == AskStorage(make.later(60 + SETTLE_SECONDS))
+
+
+class TestTerminationMessage:
+    @pytest.mark.parametrize(
+        ("message", "why"),
+        [
+            ("", "it is empty"),
+            ("Segmentation fault", "it is not JSON"),
+            ('{"schemaVersion": 1, "jobNa', "it is not JSON"),
+            (make.hint(JOB).replace(make.pod_uid_of(JOB.name), "0" * 36), "it is of another try"),
+            (make.hint(JOB) + " " * 1000, "more than 1000"),
+            ("[]", "field (root)"),
+            (make.hint(JOB).replace('"Graded"', '"Perfect"'), "field outcome"),
+        ],
+    )
+    def test_a_bad_hint_is_ignored_and_named(self, message: str, why: str) -> None:
+        found, reason = outcome(make.ended_pod(JOB, message=message))
+        assert found is OutcomeClass.RESULT_MISSING
+        assert why in reason
+
+    def test_a_hint_is_never_a_result(self) -> None:
+        message = make.hint(JOB, OutcomeClass.GRADED, reward=1.0)
+        found = state(make.ended_pod(JOB, message=message))
+        assert isinstance(found, Ended)
+        assert (found.record.outcome, found.record.reward) == (OutcomeClass.RESULT_MISSING, None)
+
+    def test_a_hint_of_a_manifest_that_is_not_there_says_so(self) -> None:
+        found, reason = outcome(make.ended_pod(JOB, message=make.hint(JOB, manifest=make.DIGEST)))
+        assert found is OutcomeClass.RESULT_MISSING
+        assert make.DIGEST in reason
+
+    def test_a_hint_explains_an_end_without_evidence(self) -> None:
+        message = make.hint(JOB, OutcomeClass.ARTIFACTS_PARTIAL, reason="S3 refused the fifth file")
+        found, reason = outcome(make.ended_pod(JOB, message=message))
+        assert found is OutcomeClass.ARTIFACTS_PARTIAL
+        assert "S3 refused the fifth file" in reason
+
+    def test_the_kubelet_is_trusted_more_than_the_hint(self) -> None:
+        message = make.hint(JOB, OutcomeClass.SETUP_FAILED)
+        pod = make.ended_pod(JOB, message=message, conditions=make.true("DisruptionTarget", "Preempted"))
+        assert outcome(pod)[0] is OutcomeClass.DISRUPTED
+
+
+def unscheduled() -> PodView:
+    no_room = ConditionView("PodScheduled", "False", "Unschedulable", "0/1 nodes are available", make.NOW)
+    return make.pod_view(JOB, phase=Phase.PENDING, conditions={"PodScheduled": no_room})
+
+
+def unpullable(name: str, **changes: Any) -> PodView:
+    wait = ContainerView(name, waiting_reason="ImagePullBackOff", waiting_message="no such image")
+    others = (make.ended("inject"), make.container("runner"))
+    return make.pod_view(JOB, *others, wait, **{"phase": Phase.PENDING} | changes)
+
+
+class TestWaiting:
+    @pytest.mark.parametrize(
+        ("pod", "reason"),
+        [
+            (unscheduled, Waiting.UNSCHEDULABLE),
+            (lambda: unpullable("environment"), Waiting.IMAGE_UNAVAILABLE),
+        ],
+    )
+    def test_waiting_is_no_outcome_until_the_deadline(
+        self, pod: Callable[[], PodView], reason: Waiting
+    ) -> None:
+        before = state(pod(), None, after=599)
+        assert isinstance(before, Live)
+        assert before.waiting
+        assert before.waiting.reason is reason
+        assert before.deadline == make.later(600)
+        after = state(pod(), None, after=600)
+        assert isinstance(after, EndNow)
+        assert after.record.outcome is OutcomeClass.INFRA_START
+        assert reason.value in after.record.reason
+
+    def test_the_agent_works_while_its_pod_says_pending(self) -> None:
+        containers = (make.ended("inject"), make.container("runner"), make.container("environment"))
+        wait = ContainerView("verifier", waiting_reason="PodInitializing")
+        pod = make.pod_view(JOB, *containers, wait, phase=Phase.PENDING)
+        assert state(pod, None, after=100_000) == Live(None)
+
+    def test_a_verifier_that_cannot_start_keeps_the_agents_work(self) -> None:
+        wait = ContainerView("verifier", waiting_reason="ErrImagePull", waiting_message="gone")
+        worked = (make.ended("inject"), make.container("runner"), make.ended("environment"))
+        pod = make.pod_view(JOB, *worked, wait, phase=Phase.RUNNING)
+        assert isinstance(state(pod, None, after=659), Live)
+        found = state(pod, None, after=660)
+        assert isinstance(found, EndNow)
+        assert found.record.outcome is OutcomeClass.VERIFIER_CRASH
+
+    def test_a_suspended_job_is_queued_and_nothing_is_counted(self) -> None:
+        suspended = replace(JOB, suspended=True)
+        for pod in (None, replace(unscheduled(), gone_at=make.later(60))):
+            found = state(pod, None, job=suspended, after=100_000)
+            assert isinstance(found, Live)
+            assert found.waiting
+            assert found.waiting.reason is Waiting.QUEUED
+
+    def test_a_job_that_quota_holds_back_stays_queued(self) -> None:
+        event = JobEvent("FailedCreate", 'pods "x" is forbidden: exceeded quota: small')
+        found = state(None, None, event=event, after=100_000)
+        assert isinstance(found, Live)
+        assert found.waiting
+        assert found.waiting.reason is Waiting.QUOTA_BLOCKED
+
+    def test_a_refused_pod_says_what_the_api_server_says(self) -> None:
+        event = JobEvent("FailedCreate", 'pods "x" is forbidden: violates PodSecurity "restricted:latest"')
+        found = state(None, None, event=event)
+        assert isinstance(found, Live)
+        assert found.waiting
+        assert (found.waiting.reason, found.waiting.message) == (Waiting.POD_REFUSED, event.message)
+
+    def test_a_pod_that_is_being_deleted_still_occupies_its_attempt(self) -> None:
+        pod = make.pod_view(JOB, make.container("runner"), make.container("environment"), deleting=True)
+        assert isinstance(state(pod, None, job=FAILED_JOB), Live)
+
+
+class TestWrittenRecord:
+    def written(self) -> JobView:
+        ended = state(unpullable("environment"), None, after=600)
+        assert isinstance(ended, EndNow)
+        return replace(FAILED_JOB, record_json=ended.record.to_json())
+
+    def test_it_outlives_the_pod(self) -> None:
+        found = state(None, ABSENT, job=self.written())
+        assert isinstance(found, Ended)
+        assert (found.record.outcome, found.durable) == (OutcomeClass.INFRA_START, True)
+
+    def test_it_wins_over_what_the_ended_runner_proposes(self) -> None:
+        pod = make.ended_pod(JOB, 1)
+        found = state(pod, make.found(KEY, OutcomeClass.DISRUPTED, None), job=self.written())
+        assert isinstance(found, Ended)
+        assert found.record.outcome is OutcomeClass.INFRA_START
+        assert found.record.manifest_digest
+
+    def test_a_verdict_that_came_in_time_wins_over_it(self) -> None:
+        assert outcome(make.ended_pod(JOB), make.found(KEY), job=self.written())[0] is OutcomeClass.GRADED
+
+    def test_one_that_cannot_be_read_is_ignored(self) -> None:
+        job = replace(FAILED_JOB, record_json="{")
+        assert outcome(make.ended_pod(JOB), make.found(KEY), job=job)[0] is OutcomeClass.GRADED
+
+
+class TestMutation:
+    job = replace(JOB, rendered_digest="sha256:rendered")
+
+    def test_a_pod_that_differs_is_ended_at_once(self) -> None:
+        pod = make.pod_view(JOB, make.container("runner"), rendered_digest="sha256:other")
+        found = state(pod, None, job=self.job, after=10)
+        assert isinstance(found, EndNow)
+        assert found.record.outcome is OutcomeClass.POD_MUTATED
+
+    def test_its_verdict_does_not_count(self) -> None:
+        pod = replace(make.ended_pod(JOB), rendered_digest="sha256:other")
+        found = state(pod, make.found(KEY), job=self.job)
+        assert isinstance(found, Ended)
+        assert (found.record.outcome, found.record.reward) == (OutcomeClass.POD_MUTATED, None)
