@@ -1,6 +1,7 @@
 """Evidence and its manifest, put as a runner puts them."""
 
 import asyncio
+import gzip
 import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -70,6 +71,14 @@ class TestUpload:
         answer = await runner.upload("calls/000001.jsonl", chunks())
         assert answer.json["size"] == 200 * 6 * 16384
         assert [info.size for info in store.list_keys(bucket, "")] == [200 * 6 * 16384]
+
+    async def test_a_compressed_file_stays_compressed(
+        self, runner: Runner, spec: TrySpec, pod: AttemptPod, store: S3Store, bucket: str
+    ) -> None:
+        body = gzip.compress(b"log " * 1000)
+        answer = await runner.upload("calls.gz", body, {"Content-Encoding": "gzip"})
+        assert answer.json["sha256"] == sha256(body)
+        assert store.get_bytes(bucket, prefix_of(spec, pod) + "calls.gz", MIB) == body
 
     async def test_a_repeated_upload_replaces_the_file(
         self, runner: Runner, spec: TrySpec, pod: AttemptPod, store: S3Store, bucket: str

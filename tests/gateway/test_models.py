@@ -1,6 +1,7 @@
 """Model calls, from the runner's side and the provider's."""
 
 import asyncio
+import gzip
 import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -159,6 +160,17 @@ class TestForwarding:
         ) as answer:
             assert answer.status == 307
         assert len(provider.requests) == 1
+
+    async def test_an_encoded_request_passes_as_it_is(self, connect: Connect, provider: Provider) -> None:
+        body = gzip.compress(b"{}")
+        headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+
+        async def raw(request: web.Request) -> web.Response:
+            return web.Response(text=f"{request.headers['Content-Encoding']} {request.content_length}")
+
+        provider.answer = raw
+        answer = await (await connect(provider.url)).call("POST", CHAT, body, headers)
+        assert answer.body.decode() == f"gzip {len(body)}"
 
     async def test_large_bodies_cross_both_ways(self, connect: Connect, provider: Provider) -> None:
         async def echo(_: web.Request) -> web.StreamResponse:

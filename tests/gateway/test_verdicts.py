@@ -1,5 +1,6 @@
 """How long a verdict is believed: time and the API server's answers are given, no cluster is needed."""
 
+import asyncio
 import base64
 import json
 import time
@@ -60,34 +61,34 @@ def server() -> ScriptedApiServer:
 
 async def test_a_verdict_is_remembered_and_survives_an_absent_api_server(server: ScriptedApiServer) -> None:
     judge, own = Authenticator(server, "evals", 20), header(600)
-    first = await judge.caller(own)
+    first = await judge.caller(own, "10.0.0.1")
     server.away = True
-    assert await judge.caller(own) == first
+    assert await judge.caller(own, "10.0.0.1") == first
     assert server.reviews == 1
 
 
 async def test_it_ends_after_its_time(server: ScriptedApiServer) -> None:
     now = time.time()
     judge, own = Authenticator(server, "evals", 20, lambda: now), header(600)
-    await judge.caller(own)
+    await judge.caller(own, "10.0.0.1")
     now += 21
-    await judge.caller(own)
+    await judge.caller(own, "10.0.0.1")
     assert server.reviews == 2
 
 
 async def test_it_ends_with_the_token(server: ScriptedApiServer) -> None:
     now = time.time()
     judge, own = Authenticator(server, "evals", 20, lambda: now), header(5)
-    await judge.caller(own)
+    await judge.caller(own, "10.0.0.1")
     now += 6
-    await judge.caller(own)
+    await judge.caller(own, "10.0.0.1")
     assert server.reviews == 2
 
 
 async def test_one_token_never_answers_for_another(server: ScriptedApiServer) -> None:
     judge = Authenticator(server, "evals", 20)
-    await judge.caller(header(600))
-    await judge.caller(header(601))
+    await judge.caller(header(600), "10.0.0.1")
+    await judge.caller(header(601), "10.0.0.1")
     assert server.reviews == 2
 
 
@@ -95,9 +96,9 @@ async def test_a_failure_is_not_remembered(server: ScriptedApiServer) -> None:
     judge, own = Authenticator(server, "evals", 20), header(600)
     server.away = True
     with pytest.raises(KubeUnavailable):
-        await judge.caller(own)
+        await judge.caller(own, "10.0.0.1")
     server.away = False
-    await judge.caller(own)
+    await judge.caller(own, "10.0.0.1")
 
 
 async def test_an_answer_without_our_audience_proves_nothing(
@@ -112,4 +113,23 @@ async def test_an_answer_without_our_audience_proves_nothing(
 
     monkeypatch.setattr(server, "create", without)
     with pytest.raises(GatewayError, match="not valid for this gateway"):
-        await Authenticator(server, "evals", 20).caller(header(600))
+        await Authenticator(server, "evals", 20).caller(header(600), "10.0.0.1")
+
+
+async def test_a_flood_from_one_pod_does_not_delay_the_others(server: ScriptedApiServer) -> None:
+    """The agent has no token, but it can invent any number of them."""
+    judge = Authenticator(server, "evals", 20)
+    release = asyncio.Event()
+    honest = server.create
+
+    async def slow(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        if body["spec"]["token"].startswith("bad"):
+            await release.wait()
+        return await honest(path, body)
+
+    server.create = slow  # type: ignore[method-assign]
+    flood = [asyncio.create_task(judge.caller(f"Bearer bad{n}.b.c", "10.0.0.66")) for n in range(500)]
+    await asyncio.sleep(0)
+    await asyncio.wait_for(judge.caller(header(600), "10.0.0.1"), 20)
+    release.set()
+    await asyncio.gather(*flood)

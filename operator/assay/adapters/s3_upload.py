@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 PART_BYTES = 8 * 1024 * 1024
-"""Above this size a stream becomes a multipart upload in parts of this size; S3 allows 10,000 of them."""
+"""Above this size a stream becomes a multipart upload in parts of this size."""
+LARGEST_OBJECT_BYTES = 10_000 * PART_BYTES
+"""S3 allows 10,000 parts."""
 
 
 @dataclass(frozen=True, slots=True)

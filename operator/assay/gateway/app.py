@@ -25,6 +25,7 @@ log = logging.getLogger("assay.gateway")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CallerHandler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 CALLER = web.RequestKey("caller", Caller)
+LOGGED_PATH = 400
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
@@ -65,7 +66,7 @@ class Gateway:
 
     def _known(self, handler: CallerHandler) -> Handler:
         async def with_caller(request: web.Request) -> web.StreamResponse:
-            caller = await self._authenticator.caller(request.headers.get("Authorization"))
+            caller = await self._authenticator.caller(request.headers.get("Authorization"), request.remote)
             request[CALLER] = caller
             return await handler(request, caller)
 
@@ -113,7 +114,7 @@ class Gateway:
         self.metrics.seconds.labels(route).observe(seconds)
         caller = request.get(CALLER)
         job = caller.spec.identity.job_name if caller else "-"
-        log.info("%s %s code=%s seconds=%.3f job=%s", request.method, request.path, code, seconds, job)
+        log.info("%s code=%s seconds=%.3f job=%s", _named(request), code, seconds, job)
 
     async def _close(self, _: web.Application) -> None:
         await self._models.close()
@@ -122,6 +123,11 @@ class Gateway:
 
 async def _alive(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
+
+
+def _named(request: web.Request) -> str:
+    # The raw path: decoded, a caller could write lines of its own into the log.
+    return f"{request.method} {request.raw_path.partition('?')[0][:LOGGED_PATH]}"
 
 
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -138,7 +144,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     except (BrokenStream, ConnectionError):
         raise
     except Exception:
-        log.exception("%s %s failed", request.method, request.path)
+        log.exception("%s failed", _named(request))
         failure = GatewayError(500, Code.INTERNAL, "the gateway has a defect; its log says more")
-    log.warning("%s %s: %s: %s", request.method, request.path, failure.code, failure.message)
+    log.warning("%s: %s: %s", _named(request), failure.code, " ".join(failure.message.split()))
     return failure.response()

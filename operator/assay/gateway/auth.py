@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
@@ -25,7 +26,8 @@ from assay.gateway.errors import Code, GatewayError
 
 TOKEN_BYTES = 4096
 VERDICTS = 10_000
-REVIEWS_AT_A_TIME = 8
+REVIEWS_AT_A_TIME = 16
+REVIEWS_OF_ONE_ADDRESS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,13 @@ class Authenticator:
         self._seconds, self._clock = verdict_seconds, clock
         self._verdicts: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
         self._pending: dict[bytes, asyncio.Task[Caller]] = {}
-        # The agent shares the runner's network and may send anything: it must not flood the API server.
+        # The agent shares the runner's network and may send any token at any rate. It must neither flood the
+        # API server nor keep the runners of other pods waiting.
         self._reviews = asyncio.Semaphore(REVIEWS_AT_A_TIME)
+        self._addresses: WeakValueDictionary[str | None, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def caller(self, authorization: str | None) -> Caller:
-        """The caller whose `Authorization` header this is. Raises GatewayError 401, 403 or 503."""
+    async def caller(self, authorization: str | None, address: str | None) -> Caller:
+        """The caller whose `Authorization` header came from `address`. Raises GatewayError or KubeError."""
         token = _bearer(authorization)
         key = hashlib.sha256(token.encode()).digest()
         known = self._verdicts.get(key)
@@ -82,7 +86,7 @@ class Authenticator:
             return known[1]
         task = self._pending.get(key)
         if task is None:
-            task = asyncio.create_task(self._judge(token, key))
+            task = asyncio.create_task(self._judge(token, key, address))
             self._pending[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
         # Shielded: several requests may wait for this one judgement, and one of them may go away.
@@ -93,8 +97,9 @@ class Authenticator:
         if not done.cancelled():
             done.exception()
 
-    async def _judge(self, token: str, key: bytes) -> Caller:
-        async with self._reviews:
+    async def _judge(self, token: str, key: bytes, address: str | None) -> Caller:
+        own = self._addresses.setdefault(address, asyncio.Semaphore(REVIEWS_OF_ONE_ADDRESS))
+        async with own, self._reviews:
             reviewed = await self._review(token)
             if reviewed is None:
                 raise _unauthenticated(

@@ -130,7 +130,8 @@ class Models:
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+                # Shorter than the 5 s after which common model servers close an idle connection themselves.
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=4),
                 timeout=aiohttp.ClientTimeout(
                     total=None,
                     sock_connect=self._settings.provider_connect_seconds,

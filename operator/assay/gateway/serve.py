@@ -31,6 +31,8 @@ async def _serve(gateway: Gateway, settings: Settings) -> None:
         access_log=None,
         # A caller that hangs up cancels its handler, and so the call at the provider or the upload.
         handler_cancellation=True,
+        # Bodies pass as they are: an encoded one would no longer fit its own headers.
+        auto_decompress=False,
         keepalive_timeout=KEEP_ALIVE_SECONDS,
         shutdown_timeout=1,
     )

@@ -7,10 +7,11 @@ from pydantic import Field
 from assay.adapters.environment import EnvironmentSettings
 from assay.adapters.kube_config import KubeConfig, load_kube_config
 from assay.adapters.s3 import S3Settings
+from assay.adapters.s3_upload import LARGEST_OBJECT_BYTES
 from assay.api.labels import GATEWAY_PORT
 
 Seconds = Annotated[float, Field(ge=0, le=24 * 3600)]
-Bytes = Annotated[int, Field(ge=1, le=1 << 40)]
+Bytes = Annotated[int, Field(ge=1, le=LARGEST_OBJECT_BYTES)]
 
 MIB = 1 << 20
 
