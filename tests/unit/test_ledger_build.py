@@ -52,7 +52,11 @@ agent = {timeout_sec = 100}
 name = "two"
 verifier = {timeout_sec = 5}
 """
-    files = {"steps/one/instruction.md": "1", "steps/two/instruction.md": "2", "instruction.md": None}
+    files: dict[str, Any] = {
+        "steps/one/instruction.md": "1",
+        "steps/two/instruction.md": "2",
+        "instruction.md": None,
+    }
     (line,) = build(task(toml=steps, **files)).tasks
     assert line.steps == 2
     assert line.timeouts.agent_seconds == 160
@@ -150,7 +154,7 @@ def test_an_abbreviated_commit_is_the_commit() -> None:
         ({}, '[verifier.environment]\nnetwork_mode = "allowlist"\n', "network_mode: an allowlist"),
     ],
 )
-def test_what_is_refused(files: dict[str, str | None], toml: str, says: str) -> None:
+def test_what_is_refused(files: dict[str, Any], toml: str, says: str) -> None:
     (refusal,) = refusals(task(toml=toml, **files))
     assert refusal.startswith("org/one: ")
     assert says in refusal
@@ -206,7 +210,8 @@ def test_two_tasks_of_one_id_are_refused() -> None:
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
-    bad = task("org/bad", **{"tests/test.sh": None})
+    gone: dict[str, Any] = {"tests/test.sh": None}
+    bad = task("org/bad", **gone)
     bad["task.toml"] = bad["task.toml"].replace("timeout_sec = 60.0", "").replace("task:1", "task:2")
     said = refusals(bad, task("org/good"), task("org/worse", **{"environment/compose.yml": ""}))
     assert [line.split(": ")[0] for line in said] == ["org/bad"] * 3 + ["org/worse"]
