@@ -1,0 +1,146 @@
+"""A cluster and a store in memory, seen by the core through a watch that loses, repeats and delays events."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from assay.api.outcome import OutcomeClass
+from assay.core.classify import record_of_manifest
+from assay.core.observation import ConditionView, JobView, PodView
+from assay.core.plan import RunPlan
+from assay.core.reconcile import AskManifest, CreateJob, Decision, Desired, Observed, WriteRecord, reconcile
+from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound
+from tests.operator_kit import builders as make
+
+Script = Mapping[tuple[AttemptKey, int], OutcomeClass]
+"""How each try ends; those that are not named are graded with reward 1."""
+
+
+@dataclass
+class Truth:
+    """What really is."""
+
+    jobs: dict[str, JobView] = field(default_factory=dict)
+    pods: dict[str, PodView] = field(default_factory=dict)
+    manifests: dict[str, ManifestFound] = field(default_factory=dict)
+    made: Counter[str] = field(default_factory=Counter)
+    tries: dict[AttemptKey, list[OutcomeClass]] = field(default_factory=dict)
+
+    def live(self) -> list[JobView]:
+        return [job for name, job in self.jobs.items() if name in self.pods and not self.pods[name].ended]
+
+
+@dataclass
+class World:
+    """Truth, a view of it that may lag, and the operator's little memory."""
+
+    plan: RunPlan
+    script: Script
+    parallelism: int
+    random: random.Random
+    loss: float = 0.3
+    now: datetime = make.NOW
+    truth: Truth = field(default_factory=Truth)
+    jobs: dict[str, JobView] = field(default_factory=dict)
+    pods: dict[str, dict[str, PodView]] = field(default_factory=dict)
+    answers: dict[tuple[str, str], ManifestAnswer] = field(default_factory=dict)
+    posted: dict[str, AttemptKey] = field(default_factory=dict)
+    found: dict[str, ManifestFound] = field(default_factory=dict)
+    suspend: bool = False
+
+    def operator_pass(self, *, crash_after: int | None = None) -> Decision:
+        """One pass; with `crash_after` the process dies after that many creations."""
+        desired = Desired(make.RUN_UID, self.plan, self.parallelism, self.suspend)
+        recorded = {
+            name: record_of_manifest(found, self.plan.terms(AttemptKey.of(found.manifest.identity)))
+            for name, found in self.found.items()
+        }
+        observed = Observed(
+            jobs=dict(self.jobs),
+            pods={name: tuple(pods.values()) for name, pods in self.pods.items()},
+            answers=dict(self.answers),
+            posted=dict(self.posted),
+        )
+        decision = reconcile(desired, recorded, observed, self.now)
+        creations = 0
+        for action in decision.actions:
+            if isinstance(action, CreateJob):
+                if crash_after is not None and creations >= crash_after:
+                    self.restart()
+                    return decision
+                creations += 1
+                self._create(action)
+            elif isinstance(action, AskManifest):
+                self.answers[action.name, action.pod_uid] = self._answer(action)
+            elif isinstance(action, WriteRecord) and action.job.name in self.truth.jobs:
+                job = self.truth.jobs[action.job.name]
+                self._set_job(replace(job, record_json=action.record.to_json()))
+        return decision
+
+    def restart(self) -> None:
+        """The process starts anew: a full list, the store's manifests, and no memory."""
+        self.answers, self.posted, self.found = {}, {}, {}
+        self.relist()
+        self.found = {
+            name: found for name, found in self.truth.manifests.items() if name not in self.truth.jobs
+        }
+
+    def relist(self) -> None:
+        """The watch lists anew: everything is seen as it is."""
+        vanished = [name for name in self.jobs if name not in self.truth.jobs]
+        self.jobs = dict(self.truth.jobs)
+        self.pods = {name: {pod.uid: pod} for name, pod in self.truth.pods.items()}
+        self.posted = {name: key for name, key in self.posted.items() if name not in self.jobs}
+        for name in vanished:
+            if name in self.truth.manifests:
+                self.found[name] = self.truth.manifests[name]
+
+    def finish(self, name: str) -> None:
+        """The try of that Job ends as the script says."""
+        job = self.truth.jobs[name]
+        key = AttemptKey.parse(job.attempt_key)
+        outcome = self.script.get((key, job.try_number), OutcomeClass.GRADED)
+        self.truth.tries.setdefault(key, []).append(outcome)
+        reward = 1.0 if outcome is OutcomeClass.GRADED else None
+        self.truth.manifests[name] = make.found(key, outcome, reward, try_number=job.try_number)
+        self.truth.pods[name] = make.ended_pod(job)
+        self._see_pod(self.truth.pods[name])
+        ended = ConditionView("Complete", "True", since=self.now)
+        self._set_job(replace(job, finished=ended))
+
+    def delete_ended(self, name: str) -> None:
+        """A person deletes the Job of a try that has ended; the store keeps its manifest."""
+        del self.truth.jobs[name], self.truth.pods[name]
+        if self.random.random() >= self.loss:
+            self.jobs.pop(name, None)
+            self.pods.pop(name, None)
+            self.answers = {key: one for key, one in self.answers.items() if key[0] != name}
+            self.found[name] = self.truth.manifests[name]
+
+    def tick(self, seconds: float = 10) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def _create(self, action: CreateJob) -> None:
+        if action.name not in self.truth.jobs:  # else 409: it is ours already
+            job = make.job_view(action.key, action.try_number)
+            self.truth.made[action.name] += 1
+            self.truth.pods[action.name] = make.pod_view(job, make.container("environment"))
+            self._set_job(job)
+            self._see_pod(self.truth.pods[action.name])
+        if action.name not in self.jobs:
+            self.posted[action.name] = action.key
+
+    def _answer(self, action: AskManifest) -> ManifestAnswer:
+        return self.truth.manifests.get(action.name) or ManifestAbsent(self.now)
+
+    def _set_job(self, job: JobView) -> None:
+        self.truth.jobs[job.name] = job
+        if self.random.random() >= self.loss:
+            self.jobs[job.name] = job
+            self.posted.pop(job.name, None)
+
+    def _see_pod(self, pod: PodView) -> None:
+        if self.random.random() >= self.loss:
+            self.pods.setdefault(pod.job_name, {})[pod.uid] = pod

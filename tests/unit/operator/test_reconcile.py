@@ -1,0 +1,310 @@
+"""Exactly the planned set: no doubles, no holes, whatever is lost, repeated or restarted (BAR 2 and 3)."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.api.ledgerfile import Plan, RetryLimits
+from assay.api.outcome import OutcomeClass
+from assay.core.attempts import Invalid, NextTry, Scored
+from assay.core.observation import PodView
+from assay.core.plan import RunPlan, make_plan
+from assay.core.reconcile import AskManifest, CreateJob, Decision, Desired, Observed, WriteRecord, reconcile
+from assay.core.record import AttemptKey
+from tests.operator_kit import builders as make
+from tests.unit.operator.simulation import World
+
+PLAN = make.plan_of(tasks=3)
+FIRST, SECOND, THIRD = PLAN.attempts
+
+
+def limited(tasks: int = 1, **limits: int) -> RunPlan:
+    """A plan with those retry limits."""
+    lines = [make.task(f"task-{number}") for number in range(tasks)]
+    plan = Plan(retry_limits=RetryLimits(**limits))
+    ledger = make.run_ledger(tasks=lines, plan=plan)
+    return make_plan(make.run_object().spec, make.RUN_UID, [ledger], [make.run_variant()])
+
+
+def decide(observed: Observed, plan: RunPlan = PLAN, **desired: object) -> Decision:
+    wanted = replace(Desired(make.RUN_UID, plan, 10), **desired)  # type: ignore[arg-type]
+    return reconcile(wanted, {}, observed, make.later(3600))
+
+
+def created(decision: Decision) -> list[tuple[AttemptKey, int]]:
+    return [(one.key, one.try_number) for one in decision.actions if isinstance(one, CreateJob)]
+
+
+@dataclass
+class History:
+    """Tries that have ended in given classes, each with its Job and manifest."""
+
+    observed: Observed = field(default_factory=Observed)
+
+    def add(self, key: AttemptKey, *outcomes: OutcomeClass) -> "History":
+        jobs, pods = dict(self.observed.jobs), dict(self.observed.pods)
+        answers = dict(self.observed.answers)
+        for number, outcome in enumerate(outcomes, 1):
+            job = make.job_view(key, number)
+            pod = make.ended_pod(job)
+            reward = 1.0 if outcome is OutcomeClass.GRADED else None
+            jobs[job.name], pods[job.name] = job, (pod,)
+            answers[job.name, pod.uid] = make.found(key, outcome, reward, try_number=number)
+        self.observed = replace(self.observed, jobs=jobs, pods=pods, answers=answers)
+        return self
+
+
+def live(key: AttemptKey, number: int = 1) -> Observed:
+    job = make.job_view(key, number)
+    pod = make.pod_view(job, make.container("environment"))
+    return Observed(jobs={job.name: job}, pods={job.name: (pod,)})
+
+
+GRADED, OOM = OutcomeClass.GRADED, OutcomeClass.AGENT_OOM
+INFRA, DISRUPTED = OutcomeClass.INFRA_START, OutcomeClass.DISRUPTED
+REFUSED, CRASH = OutcomeClass.REFUSED_BLOCKED, OutcomeClass.VERIFIER_CRASH
+
+
+class TestHistories:
+    """What follows after the recorded tries of one attempt."""
+
+    @pytest.mark.parametrize(
+        ("outcomes", "limits", "number"),
+        [
+            ([], {}, 1),
+            ([INFRA], {"infrastructure": 1}, 2),
+            ([INFRA, OutcomeClass.RESULT_MISSING], {"infrastructure": 2}, 3),
+            ([DISRUPTED, DISRUPTED, INFRA], {"infrastructure": 1, "disruption": 2}, 4),
+            ([REFUSED], {"refusal": 1}, 2),
+            ([OutcomeClass.UNRECOGNISED], {"infrastructure": 1}, 2),
+        ],
+    )
+    def test_a_further_try(
+        self, outcomes: Sequence[OutcomeClass], limits: dict[str, int], number: int
+    ) -> None:
+        plan = limited(**limits)
+        (key,) = plan.attempts
+        decision = decide(History().add(key, *outcomes).observed, plan)
+        assert created(decision) == [(key, number)]
+        assert isinstance(decision.states[key], NextTry)
+
+    @pytest.mark.parametrize(
+        ("outcomes", "limits"),
+        [
+            ([INFRA], {"infrastructure": 0}),
+            ([INFRA, INFRA, INFRA], {"infrastructure": 2}),
+            ([DISRUPTED] * 3, {"disruption": 2}),
+            ([CRASH], {}),
+        ],
+    )
+    def test_an_end_without_a_result(self, outcomes: Sequence[OutcomeClass], limits: dict[str, int]) -> None:
+        plan = limited(**limits)
+        (key,) = plan.attempts
+        decision = decide(History().add(key, *outcomes).observed, plan)
+        assert created(decision) == []
+        assert isinstance(decision.states[key], Invalid)
+        assert decision.finished
+
+    @pytest.mark.parametrize(
+        ("outcomes", "score"), [([GRADED], 1.0), ([INFRA, GRADED], 1.0), ([OOM], 0.0), ([REFUSED] * 11, 0.0)]
+    )
+    def test_a_result(self, outcomes: Sequence[OutcomeClass], score: float) -> None:
+        plan = limited()
+        (key,) = plan.attempts
+        decision = decide(History().add(key, *outcomes).observed, plan)
+        state = decision.states[key]
+        assert isinstance(state, Scored)
+        assert (state.score, state.retained.try_number) == (score, len(outcomes))
+        assert len(decision.tries) == len(outcomes), "replaced tries stay on record"
+        assert decision.finished
+
+    @pytest.mark.parametrize(
+        "outcome",
+        [
+            OutcomeClass.ISOLATION_ABSENT,
+            OutcomeClass.PROVIDER_AUTH,
+            OutcomeClass.PROVIDER_FUNDS,
+            OutcomeClass.LEDGER_MISMATCH,
+        ],
+    )
+    def test_a_stop_of_the_whole_run(self, outcome: OutcomeClass) -> None:
+        observed = History().add(FIRST, outcome).observed
+        decision = decide(observed)
+        assert created(decision) == []
+        assert decision.halt is not None
+        assert not decision.finished
+        resumed = decide(observed, resumed_at=make.later(100))
+        assert set(created(resumed)) == {(FIRST, 2), (SECOND, 1), (THIRD, 1)}
+
+    def test_a_provider_that_limits_the_rate_is_given_time(self) -> None:
+        plan = limited()
+        (key,) = plan.attempts
+        observed = History().add(key, OutcomeClass.PROVIDER_RATE_LIMITED).observed
+        desired = Desired(make.RUN_UID, plan, 10)
+        early = reconcile(desired, {}, observed, make.later(63))
+        assert (created(early), early.wake_at) == ([], make.later(62 + 60))
+        assert created(reconcile(desired, {}, observed, make.later(122))) == [(key, 2)]
+
+
+class TestDispatch:
+    def test_no_more_jobs_are_live_than_parallelism_allows(self) -> None:
+        assert len(created(decide(Observed(), parallelism=2))) == 2
+        assert len(created(decide(live(FIRST), parallelism=2))) == 1
+        assert created(decide(live(FIRST), parallelism=1)) == []
+
+    def test_lowering_parallelism_ends_nothing(self) -> None:
+        both = live(FIRST)
+        other = live(SECOND)
+        observed = Observed(jobs={**both.jobs, **other.jobs}, pods={**both.pods, **other.pods})
+        decision = decide(observed, parallelism=1)
+        assert decision.actions == ()
+        assert len(decision.live) == 2
+
+    def test_an_ended_pod_frees_its_slot_before_s3_answers(self) -> None:
+        ended = History().add(FIRST, GRADED).observed
+        decision = decide(replace(ended, answers={}), parallelism=1)
+        assert [type(one) for one in decision.actions] == [AskManifest, CreateJob]
+        assert FIRST not in {key for key, _ in created(decision)}
+
+    def test_suspension_lets_live_tries_finish_and_starts_none(self) -> None:
+        decision = decide(live(FIRST), suspend=True)
+        assert created(decision) == []
+        assert [one.key for one in decision.live] == [FIRST]
+
+    def test_nothing_is_made_while_storage_or_gateway_are_away(self) -> None:
+        assert decide(Observed(), hold="S3 is away").actions == ()
+
+    def test_a_job_that_no_watch_shows_yet_is_not_made_again(self) -> None:
+        job = make.job_view(FIRST)
+        decision = decide(Observed(posted={job.name: FIRST}), parallelism=1)
+        assert decision.actions == ()
+
+    def test_a_job_of_that_name_that_is_not_ours_is_left_alone(self) -> None:
+        job = make.job_view(FIRST, owner_uid="22222222-2222-4222-8222-222222222222")
+        observed = Observed(jobs={job.name: job}, conflicts=frozenset({job.name}))
+        decision = decide(observed)
+        assert FIRST not in {key for key, _ in created(decision)}
+        assert not decision.finished
+
+    def test_a_pod_that_outlives_its_job_keeps_the_attempt(self) -> None:
+        observed = live(FIRST)
+        decision = decide(replace(observed, jobs={}))
+        assert FIRST not in {key for key, _ in created(decision)}
+
+    def test_a_terminating_pod_and_its_replacement_are_one_attempt(self) -> None:
+        observed = live(FIRST)
+        ((name, (pod,)),) = observed.pods.items()
+        new: PodView = replace(pod, uid="other", created_at=make.later(5))
+        decision = decide(replace(observed, pods={name: (replace(pod, deleting=True), new)}))
+        assert [one.key for one in decision.live] == [FIRST]
+        assert decision.live[0].waiting is None
+
+    def test_an_attempt_whose_job_vanished_waits_for_s3(self) -> None:
+        decision = decide(Observed(unsettled=frozenset({FIRST})))
+        assert FIRST not in {key for key, _ in created(decision)}
+
+    def test_second_tries_come_before_first_ones(self) -> None:
+        observed = History().add(THIRD, INFRA).observed
+        assert created(decide(observed, parallelism=1)) == [(THIRD, 2)]
+
+    def test_a_try_that_cannot_start_is_recorded_and_ended(self) -> None:
+        job = make.job_view(FIRST)
+        no_room = make.pod_view(job, conditions={})
+        decision = decide(Observed(jobs={job.name: job}, pods={job.name: (no_room,)}), plan=PLAN)
+        (write,) = [one for one in decision.actions if isinstance(one, WriteRecord)]
+        assert (write.end, write.record.outcome) == (True, INFRA)
+        assert FIRST in {one.key for one in decision.live}, "its slot is free when its pod is gone"
+
+    def test_the_order_is_random_and_the_same_after_a_restart(self) -> None:
+        plans = [make.plan_of(tasks=20, variants=("oracle", "nop")) for _ in range(2)]
+        assert plans[0].attempts == plans[1].attempts
+        variants = [key.variant for key in plans[0].attempts]
+        assert variants != sorted(variants)
+        assert len(set(plans[0].attempts)) == 40
+
+
+ENDINGS = st.sampled_from(
+    [GRADED, OOM, INFRA, DISRUPTED, OutcomeClass.RESULT_MISSING, CRASH, OutcomeClass.UNRECOGNISED]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    endings=st.lists(st.lists(ENDINGS, max_size=5), min_size=1, max_size=6),
+    parallelism=st.integers(1, 4),
+    seed=st.integers(0, 2**32),
+    loss=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_any_order_and_any_loss_come_to_the_same_end(
+    endings: list[list[OutcomeClass]], parallelism: int, seed: int, loss: float
+) -> None:
+    """Random passes, ends, restarts, crashes, lists and deletions: the end is what the script says."""
+    plan = limited(len(endings), infrastructure=2, disruption=3)
+    script = {
+        (key, number): outcome
+        for key, outcomes in zip(plan.attempts, endings, strict=True)
+        for number, outcome in enumerate(outcomes, 1)
+    }
+    world = World(plan, script, parallelism, random.Random(seed), loss)
+    for _ in range(200):
+        _step(world)
+        _check(world)
+    decision = _settle(world)
+    calm = World(plan, script, 1, random.Random(0), 0.0)
+    expected = _settle(calm)
+    assert decision.finished
+    assert _results(decision) == _results(expected)
+    assert world.truth.tries == calm.truth.tries, "each try of the script ran once, and no other"
+    assert set(world.truth.made.values()) <= {1}, "no Job was made twice"
+
+
+def _step(world: World) -> None:
+    chance = world.random.random()
+    if chance < 0.35:
+        world.operator_pass()
+    elif chance < 0.4:
+        world.operator_pass(crash_after=world.random.randrange(3))
+    elif chance < 0.75:
+        running = world.truth.live()
+        if running:
+            world.finish(world.random.choice(running).name)
+    elif chance < 0.8:
+        world.restart()
+    elif chance < 0.85:
+        world.relist()
+    elif chance < 0.9:
+        ended = [name for name, pod in world.truth.pods.items() if pod.ended]
+        if ended:
+            world.delete_ended(world.random.choice(ended))
+    else:
+        world.tick()
+
+
+def _check(world: World) -> None:
+    running = world.truth.live()
+    assert len(running) <= world.parallelism
+    assert len({job.attempt_key for job in running}) == len(running), "one live Job an attempt"
+
+
+def _settle(world: World) -> Decision:
+    """Let everything come to rest."""
+    for _ in range(200):
+        world.relist()
+        world.tick(60)
+        decision = world.operator_pass()
+        for job in world.truth.live():
+            world.finish(job.name)
+        if decision.finished:
+            return decision
+    raise AssertionError("the run did not come to an end")
+
+
+def _results(decision: Decision) -> dict[AttemptKey, tuple[str, object]]:
+    return {
+        key: (type(state).__name__, state.score if isinstance(state, Scored) else None)
+        for key, state in decision.states.items()
+    }
