@@ -111,6 +111,10 @@ class Layout:
         return self.root / "conf"
 
     @property
+    def volume_plugins(self) -> Path:
+        return self.root / "volume-plugins"
+
+    @property
     def containerd(self) -> Path:
         return self.root / "containerd"
 

@@ -75,6 +75,8 @@ def controller_manager(settings: Settings) -> Component:
             "--allocate-node-cidrs",
             "--cluster-cidr", layout.POD_CIDR,
             "--service-cluster-ip-range", layout.SERVICE_CIDR,
+            # Made if it is absent, and the default is outside of the cluster's folder.
+            "--flex-volume-plugin-dir", str(settings.layout.volume_plugins),
             # The default of 20 calls a second is what a run with hundreds of Jobs would wait for.
             "--kube-api-qps", "300",
             "--kube-api-burst", "500",

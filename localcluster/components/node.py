@@ -45,7 +45,9 @@ def _containerd_configuration(settings: Settings) -> str:
     conf = settings.layout.conf
     # restrict_oom_score_adj: root in a container often lacks CAP_SYS_RESOURCE; without it no sandbox starts,
     # and the message ("can't get final child's PID from pipe: EOF") does not say why.
+    # The `opt` plugin would make /opt/containerd on the machine.
     return f"""version = 2
+disabled_plugins = ["io.containerd.internal.v1.opt"]
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = {json.dumps(layout.PAUSE_IMAGE)}
   restrict_oom_score_adj = true
@@ -133,6 +135,7 @@ def _kubelet_configuration(settings: Settings) -> dict[str, object]:
         "failCgroupV1": False,
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         "failSwapOn": False,
+        "volumePluginDir": str(settings.layout.volume_plugins),
         "maxPods": 110,
         "clusterDNS": [layout.DNS_SERVICE_IP],
         "clusterDomain": layout.CLUSTER_DOMAIN,
