@@ -26,18 +26,22 @@ func (s *service) Upload(stream grpc.ClientStreamingServer[sandboxpb.UploadReque
 	if err != nil {
 		return cut(err, 0)
 	}
-	header := first.GetHeader()
-	if header == nil {
-		return status.Error(codes.InvalidArgument, "header: must be the first message of an upload")
-	}
 	reader := &uploadReader{receive: stream.Recv, digest: sha256.New()}
-	if err := s.write(header, reader); err != nil {
+	if err := s.write(first.GetHeader(), reader); err != nil {
+		// Read what is still on the way: gRPC's Python client forgets the status
+		// of a call that ends while it writes.
+		for readErr := error(nil); readErr == nil; {
+			_, readErr = stream.Recv()
+		}
 		return statusOf(err)
 	}
 	return stream.SendAndClose(&sandboxpb.UploadReply{Size: reader.size})
 }
 
 func (s *service) write(header *sandboxpb.UploadHeader, content io.Reader) error {
+	if header == nil {
+		return status.Error(codes.InvalidArgument, "header: must be the first message of an upload")
+	}
 	if err := checkPath(header.Path); err != nil {
 		return err
 	}

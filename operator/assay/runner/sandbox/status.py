@@ -27,6 +27,9 @@ _EXCEPTIONS: dict[grpc.StatusCode, type[SandboxError]] = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: SandboxTooLarge,
 }
 
+# gRPC's own words for a stream that broke under a write; sandboxd reads every upload to its end.
+_BROKEN_WHILE_WRITING = "Internal error from Core"
+
 
 def translated(error: aio.AioRpcError, doing: str) -> SandboxError:
     """The exception for a failed call.
@@ -35,4 +38,6 @@ def translated(error: aio.AioRpcError, doing: str) -> SandboxError:
         doing: What was being done, for the message: "exec in /sock/environment/s".
     """
     kind = _EXCEPTIONS.get(error.code(), SandboxError)
+    if error.details() == _BROKEN_WHILE_WRITING:
+        kind = SandboxLost
     return kind(f"{doing}: {error.details() or error.code().name}")
