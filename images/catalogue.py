@@ -88,10 +88,10 @@ def core_images(root: Path = ROOT) -> list[Image]:
         pins = {f"requirements/{pin}.txt": root / f"requirements/{pin}.txt" for pin in (name, "build")}
         return image(name, f"images/{name}", "python", sources | pins)
 
-    sandboxd = root / "images/sandboxd"
     model_server = root / "examples/model-server"
+    sandboxd = {path: root / "images/sandboxd" / path for path in ("go.mod", "go.sum", "cmd", "internal")}
     return [
-        image("sandboxd", "images/sandboxd", "go", {".": sandboxd}),
+        image("sandboxd", "images/sandboxd", "go", sandboxd),
         python_image("operator"),
         python_image("runner"),
         image("model-server", "examples/model-server", "python", {"server": model_server / "scripted_model"}),

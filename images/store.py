@@ -129,7 +129,10 @@ class Store:
             for build in builds[_KEPT_BUILDS:]:
                 shutil.rmtree(build)
             for build in builds[:_KEPT_BUILDS]:
-                needed |= self._digests(build)
+                try:
+                    needed |= self._digests(build)
+                except FileNotFoundError:
+                    shutil.rmtree(build)
         for blob in (self._blobs / "sha256").iterdir():
             if f"sha256:{blob.name}" not in needed:
                 blob.unlink()
