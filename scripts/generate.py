@@ -10,12 +10,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts.crds import chart_template, crd_files  # noqa: E402  only found once the root is on the path
+# Only found once the root is on the path.
+from scripts.crds import chart_template, crd_files  # noqa: E402
+from scripts.record_schemas import schema_files  # noqa: E402
+from scripts.reference_pages import reference_files  # noqa: E402
 
 
 def generated_files() -> dict[str, str]:
     """Path under the checkout and content of every generated file."""
-    return {**crd_files(), "charts/assay/templates/crds.yaml": chart_template()}
+    return {
+        **crd_files(),
+        "charts/assay/templates/crds.yaml": chart_template(),
+        **schema_files(),
+        **reference_files(),
+    }
 
 
 def main() -> int:

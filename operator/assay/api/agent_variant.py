@@ -33,6 +33,7 @@ class VariantReason(StrEnum):
     """Reasons of an AgentVariant's conditions."""
 
     FINGERPRINTED = "Fingerprinted"
+    """The spec is understood, and `status.fingerprint` is its digest."""
     INVALID_SPEC = "InvalidSpec"
     """The spec is valid for the API server and yet cannot be run; the message names the field."""
 

@@ -38,6 +38,7 @@ class LedgerReason(StrEnum):
     """Reasons of a Ledger's conditions."""
 
     DIGEST_MATCHES = "DigestMatches"
+    """The bytes have the digest that the spec states, and are a valid ledger file."""
     DIGEST_MISMATCH = "DigestMismatch"
     """The bytes differ from `spec.digest`; the message holds both digests."""
     SOURCE_NOT_FOUND = "SourceNotFound"
@@ -49,7 +50,9 @@ class LedgerReason(StrEnum):
     BENCHMARK_MISMATCH = "BenchmarkMismatch"
     """The file's header names another benchmark or version than `spec.benchmark`."""
     FIRST_VERIFIED = "FirstVerified"
+    """Frozen: the ledger has been verified; `status.frozenAt` says when for the first time."""
     NOT_VERIFIED = "NotVerified"
+    """Not frozen: the ledger has never been verified."""
 
 
 class Benchmark(SpecPart):
