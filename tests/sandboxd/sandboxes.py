@@ -61,7 +61,7 @@ class NamespaceSandbox(Sandbox):
         self.process = subprocess.Popen(
             [
                 *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"),
-                *(program, "serve", "--socket", socket, *uid, *options),
+                *(str(program), "serve", "--socket", str(socket), *uid, *options),
             ],
             env={"PATH": os.environ["PATH"], "FROM_CONTAINER": "yes", "HOME": "/root"},
             cwd=socket.parent,
