@@ -12,7 +12,7 @@ from localcluster.errors import ClusterError
 from localcluster.facts import Facts
 from localcluster.layout import Layout, Profile
 from localcluster.processes import Process
-from localcluster.state import Phase, State, describe_death
+from localcluster.state import Phase, State, describe_death, tail
 
 #: Set by `shell` for what it runs: the root folder of the cluster whose namespaces the process is in.
 INSIDE = "ASSAY_INSIDE_CLUSTER"
@@ -41,7 +41,11 @@ class Cluster:
         if not self.alive():
             if state and state.failure:
                 raise ClusterError(f"the cluster failed to start: {state.failure}")
-            raise ClusterError(f"the cluster in {self.where.root} has ended: {_up(self.facts.profile)}")
+            words = tail(self.where, "supervisor")
+            log = self.where.logs / "supervisor.log"
+            raise ClusterError(
+                f"the cluster has ended. The end of {log}:\n{words}\n{_up(self.facts.profile)}"
+            )
         if state is None or state.phase is Phase.STARTING:
             raise ClusterError("the cluster is still starting: `python -m localcluster up` waits for it")
         if dead := state.dead():
@@ -106,11 +110,11 @@ def connect(profile: Profile | None = None) -> Cluster:
     else:
         cluster = find(Layout.of(profile or Profile.NODE))
     if cluster is None:
-        raise ClusterError(f"no cluster is up: {_up(profile or Profile.NODE)}")
+        raise ClusterError(f"no cluster is up. {_up(profile or Profile.NODE)}")
     cluster.check()
     return cluster
 
 
 def _up(profile: Profile) -> str:
     options = "" if profile is Profile.NODE else f" --profile {profile}"
-    return f"start one with `{Path(sys.executable).name} -m localcluster up{options}`"
+    return f"Start one with `{Path(sys.executable).name} -m localcluster up{options}`"

@@ -82,18 +82,21 @@ class Supervisor:
             "HOME": str(self.where.root),
             "PYTHONPATH": str(layout.CHECKOUT),
         }
-        with (self.where.logs / f"{component.name}.log").open("wb") as log:
-            process = subprocess.Popen(
-                component.argv,
-                cwd=self.where.root,
-                env=environment | component.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                # A child would inherit the signals that are blocked here and never hear of SIGTERM.
-                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, []),
-            )
+        try:
+            with (self.where.logs / f"{component.name}.log").open("wb") as log:
+                process = subprocess.Popen(
+                    component.argv,
+                    cwd=self.where.root,
+                    env=environment | component.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    # A child would inherit the signals that are blocked here and never hear of SIGTERM.
+                    preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, []),
+                )
+        except OSError as error:
+            raise ClusterError(f"{component.name} cannot be started: {error}") from error
         self._children[process.pid] = (component, process)
         return process.pid
 
