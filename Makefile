@@ -13,7 +13,7 @@ READY := .venv/.ready
 LOCALCLUSTER := $(PY) -m localcluster
 CLUSTER ?= local
 export CLUSTER
-TESTS ?= tests
+TESTS ?=
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ demo: $(READY) ## a real evaluation on a real cluster, from nothing to the score
 
 test: $(READY) ## every check and every test, on a real cluster
 	@$(MAKE) --no-print-directory check cluster-up images
-	@$(LOCALCLUSTER) shell -- $(CURDIR)/$(PY) -m pytest $(TESTS)
+	@scripts/test $(TESTS)
 
 unit: $(READY) ## the tests that need no cluster
 	@$(PY) -m pytest tests/unit
