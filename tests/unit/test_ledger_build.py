@@ -204,6 +204,19 @@ def test_no_licence_is_refused_with_what_to_write() -> None:
     assert 'licence = {value = "…", source = "…", date = "YYYY-MM-DD"}' in refusal
 
 
+def test_what_nobody_states_is_unknown_where_that_is_allowed() -> None:
+    (line,) = build(
+        task(), defaults={"licence": BUILD["defaults"]["licence"]}, allow_unknown=["difficulty"]
+    ).tasks
+    assert (line.difficulty.value, line.difficulty.date) == ("unknown", None)
+
+
+def test_a_label_without_a_date_is_refused() -> None:
+    undated = {"licence": {"value": "MIT", "source": "LICENSE"}}
+    with pytest.raises(ValueError, match=r"defaults.licence\n.*date is missing: since when"):
+        build(task(), defaults=undated)
+
+
 def test_two_tasks_of_one_id_are_refused() -> None:
     (refusal,) = refusals(task("org/one"), task("org/one"))
     assert refusal.startswith("org/one: [task] name: folder t1 and folder t0 have the same id")

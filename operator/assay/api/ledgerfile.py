@@ -1,9 +1,9 @@
 """`ledger.jsonl`: one header line with the analysis plan, then one canonical-JSON line a task."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from assay.api.base import Digest, ImageByDigest, Record, VersionedRecord
 
@@ -72,11 +72,20 @@ class LedgerHeader(VersionedRecord):
 
 
 class LabelledFact(Record):
-    """A fact that somebody stated: its value, who says so, and since when (ISO date)."""
+    """A fact that somebody stated: its value, who says so, and since when (ISO date).
+
+    The value `unknown` needs no date, and is allowed only where the ledger's header says so.
+    """
 
     value: str = Field(min_length=1, max_length=100)
     source: str = Field(min_length=1, max_length=500)
-    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
+    date: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
+
+    @model_validator(mode="after")
+    def _dated_unless_unknown(self) -> Self:
+        if self.date is None and self.value != UNKNOWN:
+            raise ValueError('date is missing: since when has this been stated? Write date = "YYYY-MM-DD"')
+        return self
 
 
 class TaskResources(Record):

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from assay.api.base import ImageByDigest
 from assay.api.ledger_build_file import LedgerBuildFile, TaskFacts
 from assay.api.ledgerfile import (
+    UNKNOWN,
     LabelledFact,
     LedgerHeader,
     NetworkMode,
@@ -235,11 +236,13 @@ class _TaskReader:
             return default
         if value:
             raise self._refused(name, f"task.toml states {value!r} without saying since when", _DATE_FIX)
+        if name in self._build.allow_unknown:
+            return LabelledFact(value=UNKNOWN, source="neither the task nor the build file states it")
         raise self._refused(
             name,
             "nobody states it",
             f'state {name} = {{value = "…", source = "…", date = "YYYY-MM-DD"}} in the build file, '
-            f'in [defaults] or [tasks."{self._task.id}"]',
+            f'in [defaults] or [tasks."{self._task.id}"], or allow it: allow_unknown = ["{name}"]',
         )
 
     def _images(self) -> TaskImages:
