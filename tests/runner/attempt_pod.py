@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,12 +127,13 @@ class AttemptPod:
         }
 
     async def start_runner(self) -> None:
-        self.runner = await asyncio.create_subprocess_exec(
-            *self.network_namespace.inside(sys.executable, "-m", "assay.runner", "run"),
-            env=self.variables(),
-            stderr=(self.folder / "runner-output").open("ab"),
-            start_new_session=True,
-        )
+        with (self.folder / "runner-output").open("ab") as output:
+            self.runner = await asyncio.create_subprocess_exec(
+                *self.network_namespace.inside(sys.executable, "-m", "assay.runner", "run"),
+                env=self.variables(),
+                stderr=output,
+                start_new_session=True,
+            )
 
     async def main_containers(self) -> list[int]:
         """Run the siblings in the kubelet's order. Returns their exit codes."""
@@ -159,7 +160,7 @@ class AttemptPod:
         assert status == 0, self.runner_output
 
     async def delete(self) -> None:
-        """What the kubelet does with a pod that is deleted: preStop first, SIGTERM once no sibling is left."""
+        """What the kubelet does with a deleted pod: preStop first, SIGTERM once no sibling is left."""
         assert self.runner is not None
         hook = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "assay.runner", "prestop"), env=self.variables()
@@ -168,21 +169,10 @@ class AttemptPod:
         await self.environment.ended()
         await self.terminate()
 
-    async def until_logged(self, text: str, seconds: float = 60) -> None:
-        """Wait until the runner's log has this text."""
+    async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait until something is true of the pod."""
         async with asyncio.timeout(seconds):
-            while text not in self.runner_output:
-                await asyncio.sleep(0.05)
-
-    async def until_in_environment(self, path: str, seconds: float = 60) -> None:
-        """Wait until this file exists in the environment container."""
-        assert self.environment.process is not None
-        pid = self.environment.process.pid
-        async with asyncio.timeout(seconds):
-            while True:
-                children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-                if children and Path(f"/proc/{children[0]}/root{path}").exists():
-                    return
+            while not condition():  # noqa: ASYNC110 - the condition lies in other processes
                 await asyncio.sleep(0.05)
 
     @property

@@ -1,4 +1,4 @@
-"""Containers without a container runtime: real sandboxd as PID 1 of its own namespaces and root filesystem."""
+"""Containers without a container runtime: real sandboxd as PID 1 of namespaces of its own."""
 
 import asyncio
 import contextlib
@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import IO
 
 from tests.runner.network import PodNetwork
 
@@ -47,10 +48,14 @@ class Container:
 
     async def start(self) -> None:
         paths = [str(self.folder / name) for name in ("root", "sock", "bin")]
-        self.process = await asyncio.create_subprocess_exec(
+        with self.output.open("wb") as output:
+            self.process = await self._spawn(paths, output)
+
+    async def _spawn(self, paths: list[str], output: IO[bytes]) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             *self._network.inside("unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc"),
             *("sh", "-c", _START, "container", *paths),
-            stdout=(self.folder / "output").open("wb"),
+            stdout=output,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
@@ -67,8 +72,19 @@ class Container:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     @property
-    def output(self) -> str:
-        return (self.folder / "output").read_text(errors="replace")
+    def output(self) -> Path:
+        """What sandboxd printed."""
+        return self.folder / "output"
+
+    def has(self, path: str) -> bool:
+        """Whether this path exists inside."""
+        assert self.process is not None
+        pid = self.process.pid
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except OSError:
+            return False
+        return bool(children) and Path(f"/proc/{children[0]}/root{path}").exists()
 
 
 @contextlib.asynccontextmanager

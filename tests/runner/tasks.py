@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 CHECK_ANSWER = """#!/bin/bash
 mkdir -p /logs/verifier
-if [ "$(cat {answer} 2>/dev/null)" = 42 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs/verifier/reward.txt; fi
+[ "$(cat {answer} 2>/dev/null)" = 42 ]
+echo $((1 - $?)) > /logs/verifier/reward.txt
 """
 SOLVE = "#!/bin/bash\necho 42 > /app/answer.txt\n"
 
@@ -39,7 +40,13 @@ class TaskFolder:
 
 def shared_task(test: str | None = None, extra_toml: str = "", **files: str) -> TaskFolder:
     """A task whose verifier runs in the agent's own container."""
-    toml = f'schema_version = "1.3"\n[task]\nname = "tests/shared"\n{extra_toml}\n[environment]\nworkdir = "/app"\n'
+    toml = f"""schema_version = "1.3"
+[task]
+name = "tests/shared"
+{extra_toml}
+[environment]
+workdir = "/app"
+"""
     base = {
         "instruction.md": "Write the number 42 into /app/answer.txt.\n",
         "environment/Dockerfile": "FROM example.test/task:1\n",

@@ -197,8 +197,12 @@ def _bad_verdict(facts: Facts) -> Ruling | None:
     late = _find(facts, _VERIFIER_TIMEOUT)
     if late:
         return OutcomeClass.VERIFIER_TIMEOUT, _words(late)
-    if facts.verifier_memory_kills and facts.verdict.outcome is OutcomeClass.VERIFIER_CRASH:
+    crashed = facts.verdict.outcome is OutcomeClass.VERIFIER_CRASH
+    if facts.verifier_memory_kills and crashed:
         return OutcomeClass.VERIFIER_CRASH, f"the verifier's memory ran out: {facts.verdict}"
+    failure = next((each for each in facts.failures if each.phase == VERIFIER), None)
+    if failure and crashed:
+        return OutcomeClass.VERIFIER_CRASH, f"{facts.verdict}; {_words(failure)}"
     return facts.verdict.outcome, str(facts.verdict)
 
 

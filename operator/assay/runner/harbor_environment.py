@@ -95,15 +95,9 @@ class SiblingEnvironment(BaseEnvironment):
     @override
     def _validate_definition(self) -> None:
         refuse_compose(self.environment_dir)
-        if self._is_agent or self._enable_environment_dir_upload or self._pod.built_verifier:
-            return
-        if (self.environment_dir / "Dockerfile").is_file():
-            read_copy_only(self.environment_dir / "Dockerfile")
-        elif self.task_env_config.docker_image:
-            raise TaskRefused(
-                f"the task names the verifier image {self.task_env_config.docker_image}, but the ledger's "
-                "images.verifier is empty: build the ledger again"
-            )
+        bundled = not self._is_agent and not self._enable_environment_dir_upload
+        if bundled and not self._pod.built_verifier:
+            refuse_unbuilt_verifier(self.environment_dir, self.task_env_config.docker_image)
 
     @property
     def _sibling(self) -> Sibling:
@@ -214,6 +208,20 @@ class SiblingEnvironment(BaseEnvironment):
         result = await self._sibling.client.download_dir(source_dir, Path(target_dir))
         if result.skipped:
             self.logger.warning("left out of %s: %s", source_dir, "; ".join(result.skipped[:20]))
+
+
+def refuse_unbuilt_verifier(context: Path, image: str | None) -> None:
+    """Check a verifier image of the task's own, for which the ledger names no built image.
+
+    Raises DockerfileNeedsBuild unless its Dockerfile only copies files, TaskRefused where it has none.
+    """
+    if (context / "Dockerfile").is_file():
+        read_copy_only(context / "Dockerfile")
+    elif image:
+        raise TaskRefused(
+            f"the task names the verifier image {image}, but the ledger's images.verifier is empty: "
+            "build the ledger again"
+        )
 
 
 def refuse_compose(environment_dir: Path) -> None:

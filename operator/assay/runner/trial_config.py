@@ -11,6 +11,7 @@ from harbor.models.task.config import VerifierEnvironmentMode
 from harbor.models.task.task import Task
 from harbor.models.task.verifier_mode import (
     resolve_task_verifier_mode,
+    resolve_verifier_environment_definition,
     task_has_any_separate_verifier,
 )
 from harbor.models.trial.config import (
@@ -25,7 +26,7 @@ from harbor.models.trial.error_policy import ErrorPolicyOverride
 
 from assay.api.ledgerfile import VerifierMode
 from assay.api.tryspec import ModelTarget, TrySpec
-from assay.runner.harbor_environment import IMPORT_PATH, TaskRefused, refuse_compose
+from assay.runner.harbor_environment import IMPORT_PATH, TaskRefused, refuse_compose, refuse_unbuilt_verifier
 from assay.runner.settings import Paths
 
 NOT_GRADED = (
@@ -93,6 +94,9 @@ def load_task(folder: Path, spec: TrySpec) -> Task:
         )
     if wants_separate and not separate:
         raise TaskRefused("task.toml asks for a separate verifier, but the ledger says verifierMode: shared")
+    definition = resolve_verifier_environment_definition(task.config, task.paths)
+    if definition is not None and definition.bundled_tests and not spec.task.verifier_image:
+        refuse_unbuilt_verifier(definition.directory, definition.config.docker_image)
     return task
 
 

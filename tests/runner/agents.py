@@ -1,0 +1,130 @@
+"""Agents that misbehave, run by the real runner under the name `tests.runner.agents:Class`."""
+
+import asyncio
+from typing import Any
+
+import aiohttp
+from harbor.agents.base import BaseAgent
+from harbor.environments.base import BaseEnvironment
+from harbor.models.agent.context import AgentContext
+
+
+class ScriptAgent(BaseAgent):
+    """Runs one script in the environment."""
+
+    SCRIPT = "true"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._base_url = kwargs.get("base_url")
+        super().__init__(*args, **kwargs)
+
+    @staticmethod
+    def name() -> str:
+        return "script"
+
+    def version(self) -> str:
+        return "1"
+
+    async def setup(self, environment: BaseEnvironment) -> None:
+        pass
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        await environment.exec(self.SCRIPT)
+
+
+class Sleeper(ScriptAgent):
+    """Solves the task, leaves a child that left its session, and never ends."""
+
+    SCRIPT = "echo 42 > /app/answer.txt; setsid sleep 8888 & touch /app/working; sleep 6666"
+
+
+class FailingSetup(ScriptAgent):
+    async def setup(self, environment: BaseEnvironment) -> None:
+        raise RuntimeError("tmux is not in the image")
+
+
+class SlowSetup(ScriptAgent):
+    async def setup(self, environment: BaseEnvironment) -> None:
+        await environment.exec("touch /app/setting-up; sleep 6666")
+
+
+class Tamperer(ScriptAgent):
+    """cases.md BAR 12: plants a reward and a conftest, and leaves a writer behind. Solves nothing."""
+
+    SCRIPT = """
+mkdir -p /logs/verifier /tests
+echo 1 > /logs/verifier/reward.txt
+echo 'import pytest' > /tests/conftest.py
+setsid bash -c 'while :; do echo 1 > /logs/verifier/reward.txt; done' >/dev/null 2>&1 &
+"""
+
+
+class LinkTamperer(ScriptAgent):
+    """Puts a link where the verifier's output belongs."""
+
+    SCRIPT = """
+rm -rf /logs/verifier
+mkdir /app/fake
+echo 1 > /app/fake/reward.txt
+ln -s /app/fake /logs/verifier
+"""
+
+
+class Server(ScriptAgent):
+    """The deliverable is a process."""
+
+    SCRIPT = "setsid sh -c 'while :; do echo 42 > /app/answer.txt; sleep 0.1; done' >/dev/null 2>&1 &"
+
+
+class Remover(ScriptAgent):
+    """Removes the working directory under its own feet, then goes on."""
+
+    SCRIPT = "rm -rf /app"
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        await environment.exec(self.SCRIPT)
+        result = await environment.exec("echo still here")
+        assert result.return_code == 126
+
+
+class Hoarder(ScriptAgent):
+    """Leaves files that nobody should trust."""
+
+    SCRIPT = r"""
+mkdir -p /logs/artifacts
+ln -s /etc/passwd /logs/artifacts/link
+mkfifo /logs/artifacts/pipe
+printf x > "$(printf '/logs/artifacts/new\nline\\%%\377')"
+echo "key sk-ant-api03-abcdefghij0123456789 and AKIAABCDEFGHIJKLMNOP" > /logs/artifacts/secrets.txt
+"""
+
+
+class Caller(ScriptAgent):
+    """Asks its model once, from the runner's process, and goes by the answer."""
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        headers = {"Authorization": f"Bearer {self._extra_env['OPENAI_API_KEY']}"}
+        body = {"model": "scripted-1", "messages": [{"role": "user", "content": instruction}]}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self._base_url}/chat/completions", json=body, headers=headers) as answer,
+        ):
+            if answer.status == 200:
+                content = (await answer.json())["choices"][0]["message"]["content"]
+                await environment.exec(f"echo {content} > /app/answer.txt")
+
+
+class PatientCaller(Caller):
+    """Asks, then works for ever."""
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        await super().run(instruction, environment, context)
+        await asyncio.sleep(6666)
+
+
+class InsideCaller(ScriptAgent):
+    """Shows what a process in the agent's container finds: its environment, and the files it can read."""
+
+    SCRIPT = (
+        "env > /logs/artifacts/env.txt; cat /var/run/assay/token /etc/assay/try.json > /logs/artifacts/t 2>&1"
+    )
