@@ -7,6 +7,8 @@ from typing import Any
 
 from demo.commands import apply, run, run_module
 from demo.errors import DemoError
+from demo.kube import Kube
+from demo.rollout import await_rollout
 from demo.target import Storage, Target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,11 +29,11 @@ def install(
     prepare_namespaces(target.storage, namespaces)
     merged = _merge(chart_values(target, namespaces), values or {})
     command = ["helm", "upgrade", "--install", RELEASE, str(CHART), "--namespace", SYSTEM_NAMESPACE]
-    run(
-        [*command, "--values", "-", "--wait", "--timeout", "5m"],
-        stdin=json.dumps(merged),
-        advice=f"kubectl get pods -A; kubectl -n {SYSTEM_NAMESPACE} logs deploy/assay-operator",
-    )
+    run([*command, "--values", "-", "--timeout", "2m"], stdin=json.dumps(merged))
+    with Kube(target.kubeconfig) as kube:
+        await_rollout(kube, SYSTEM_NAMESPACE, "assay-operator")
+        for namespace in namespaces:
+            await_rollout(kube, namespace, "assay-gateway")
 
 
 def served_namespaces() -> list[str]:

@@ -8,11 +8,12 @@ import yaml
 
 from assay.api.evaluation_run import EvaluationRun
 from demo import story
-from demo.commands import apply, run
+from demo.commands import apply
 from demo.errors import DemoError
 from demo.install import ROOT, RUN_NAMESPACE, built_images, install, served_namespaces
 from demo.kube import LEDGERS, VARIANTS, Kube, WaitTimeout, has_condition
 from demo.materials import publish_ledger
+from demo.rollout import await_rollout
 from demo.runs import follow, named, next_name, unfinished
 from demo.screen import Screen
 from demo.target import Target, choose
@@ -81,11 +82,11 @@ def start_model_server(target: Target, manifests: list[Manifest]) -> None:
             for container in document["spec"]["template"]["spec"]["containers"]:
                 container["image"] = image
     apply(theirs)
-    for document in theirs:
-        if document["kind"] == "Deployment":
-            place = ["-n", document["metadata"].get("namespace", RUN_NAMESPACE)]
-            rollout = ["kubectl", "rollout", "status", f"deployment/{document['metadata']['name']}", *place]
-            run([*rollout, "--timeout=180s"], advice=f"kubectl {' '.join(place)} get pods")
+    with Kube(target.kubeconfig) as kube:
+        for document in theirs:
+            if document["kind"] == "Deployment":
+                namespace = document["metadata"].get("namespace", RUN_NAMESPACE)
+                await_rollout(kube, namespace, document["metadata"]["name"])
 
 
 def publish_examples(target: Target, kube: Kube) -> str:
