@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.5
 
 
 def await_rollout(kube: Kube, namespace: str, name: str, seconds: float = 300) -> None:
-    """Returns when every pod of the Deployment is new and available. Raises DemoError naming pod and cause."""
+    """Returns when every pod of the Deployment is new and available. Raises DemoError with the cause."""
     deadline = time.monotonic() + seconds
     troubled_since: float | None = None
     while True:
@@ -33,14 +33,14 @@ def await_rollout(kube: Kube, namespace: str, name: str, seconds: float = 300) -
         hopeless = troubled_since is not None and now - troubled_since > _PATIENCE_SECONDS
         if hopeless or now > deadline:
             cause = trouble or f"not ready within {seconds:.0f} s"
-            look = f"kubectl -n {namespace} describe deployment {name}; kubectl -n {namespace} logs deployment/{name}"
+            look = f"kubectl -n {namespace} get pods; kubectl -n {namespace} logs deployment/{name}"
             raise DemoError(f"deployment {namespace}/{name}: {cause}", look)
         time.sleep(_POLL_SECONDS)
 
 
 def _complete(deployment: Object) -> bool:
     status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
-    return (
+    return bool(
         status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
         and status.get("updatedReplicas", 0) == wanted
         and status.get("replicas", 0) == wanted
