@@ -83,6 +83,11 @@ class StorageTarget(Record):
     bucket: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")
     prefix: str = Field(max_length=300, pattern=r"^([A-Za-z0-9._-]+/)*$")
     archive_prefix: str = Field(default="tasks/", max_length=300)
+    archive_bucket: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+        description="Bucket of the task archives, where the ledger lies; None = the evidence's.",
+    )
 
 
 class TrySpec(VersionedRecord):

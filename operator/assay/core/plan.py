@@ -36,6 +36,8 @@ class RunLedger:
     tasks: Mapping[str, TaskLine]
     runner_image: str | None = None
     """The benchmark's own runner image; None = the operator's."""
+    archive_bucket: str | None = None
+    """Bucket that the ledger was published in, with its task archives; None = the run's."""
 
     @property
     def plan_digest(self) -> str:

@@ -49,6 +49,6 @@ def make_try_spec(run: EvaluationRun, plan: RunPlan, key: AttemptKey, try_number
         agent=agent_spec(variant.spec),
         models=model_targets(variant.spec),
         deadlines=deadlines(run.spec, ledger, task),
-        storage=storage_of(run),
+        storage=storage_of(run).model_copy(update={"archive_bucket": ledger.archive_bucket}),
         gateway_url=GATEWAY_URL,
     )

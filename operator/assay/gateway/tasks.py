@@ -25,16 +25,15 @@ class TaskArchives:
             raise GatewayError(
                 403, Code.FORBIDDEN, f"the task of this try is {caller.spec.task.archive_digest}"
             )
-        key = archive_key(caller.spec.storage, digest)
+        storage = caller.spec.storage
+        bucket, key = storage.archive_bucket or storage.bucket, archive_key(storage, digest)
         try:
-            async with self._store.stream_get(caller.bucket, key) as archive:
+            async with self._store.stream_get(bucket, key) as archive:
                 response = web.StreamResponse(headers={"Content-Type": "application/x-tar"})
                 response.content_length = archive.size
                 return await relay(request, response, self._counted(archive))
         except NoSuchKey:
-            message = (
-                f"s3://{caller.bucket}/{key} does not exist: publish the ledger with `assay ledger publish`"
-            )
+            message = f"s3://{bucket}/{key} does not exist: publish the ledger with `assay ledger publish`"
             raise GatewayError(404, Code.UNKNOWN_ARCHIVE, message) from None
 
     async def _counted(self, archive: ObjectStream) -> AsyncIterator[bytes]:

@@ -80,7 +80,7 @@ async def run_ledger(library: LedgerLibrary, ledger: Ledger) -> RunLedger | Prob
         mismatch = found.reason is LedgerReason.DIGEST_MISMATCH
         reason = RunReason.DIGEST_MISMATCH if mismatch else RunReason.LEDGER_NOT_VERIFIED
         return Problem(reason, f"Ledger {name}: {found.message}")
-    harness = ledger.spec.harness
+    harness, s3 = ledger.spec.harness, ledger.spec.source.s3
     return RunLedger(
         name=name,
         uid=ledger.metadata.uid,
@@ -88,6 +88,7 @@ async def run_ledger(library: LedgerLibrary, ledger: Ledger) -> RunLedger | Prob
         header=found.header,
         tasks=found.by_id,
         runner_image=harness.runner_image if harness else None,
+        archive_bucket=s3.bucket if s3 else None,
     )
 
 
