@@ -1,0 +1,292 @@
+"""Nothing lost, nothing twice: restarts, deletions, retries, stops."""
+
+import asyncio
+from collections import Counter
+from functools import partial
+
+import aiohttp
+import pytest
+
+from assay.api.outcome import OutcomeClass
+from tests.api_operator.conftest import Operator, Wishes
+from tests.operator_kit.cluster import Cluster, Object, try_spec, until
+
+pytestmark = pytest.mark.api
+
+
+async def finish_all(cluster: Cluster, run: str) -> None:
+    """End every pod of the run as graded until the run is complete."""
+    while True:
+        status = (await cluster.get("evaluationruns", run)).get("status", {})
+        if any(one["type"] == "Complete" and one["status"] == "True" for one in status["conditions"]):
+            return
+        for pod in await cluster.pods(run):
+            if (
+                pod["status"]["phase"] in ("Pending", "Running")
+                and "deletionTimestamp" not in pod["metadata"]
+            ):
+                await cluster.finish(pod)
+        await asyncio.sleep(0.2)
+
+
+def identities(pods: list[Object]) -> Counter[tuple[str, int]]:
+    return Counter((one.task.id, one.identity.try_number) for one in map(try_spec, pods))
+
+
+async def test_an_operator_that_is_killed_makes_nothing_twice(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger(tasks=8)
+    await wishes.variant()
+    await wishes.run(parallelism=4)
+    process = await operator.start()
+    await cluster.live_pods("run", 2)
+    process.kill()
+    await process.wait()
+    for pod in (await cluster.pods("run"))[:2]:
+        await cluster.finish(pod)  # while nobody watches
+    async with operator.running():
+        await finish_all(cluster, "run")
+    pods = await cluster.pods("run")
+    assert identities(pods) == Counter({(f"task-{number}", 1): 1 for number in range(8)})
+    assert len(await cluster.jobs("run")) == 8
+
+
+async def test_a_result_in_s3_counts_although_its_job_is_gone(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger(tasks=2)
+    await wishes.variant()
+    await wishes.run(parallelism=2)
+    process = await operator.start()
+    kept, lost = await cluster.live_pods("run", 2)
+    await cluster.finish(lost, reward=0.0)
+    process.kill()
+    await process.wait()
+    name = try_spec(lost).identity.job_name
+    await cluster.delete_job(name)
+    await cluster.gone(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs/{name}")
+    async with operator.running():
+        await cluster.finish(kept)
+        await cluster.condition("evaluationruns", "run", "Complete", "True")
+    assert len(await cluster.jobs("run")) == 1
+    (row,) = (await cluster.get("evaluationruns", "run"))["status"]["vector"]
+    assert (row["scoreStrict"], row["valid"], row["tries"]) == ("0.5", 2, 2)
+
+
+async def test_a_job_that_is_deleted_by_hand_is_made_again(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger()
+    await wishes.variant()
+    await wishes.run()
+    async with operator.running():
+        (first,) = await cluster.live_pods("run", 1)
+        await cluster.delete_job(try_spec(first).identity.job_name)
+
+        async def again() -> Object | None:
+            pods = await cluster.pods("run")
+            return next((one for one in pods if one["metadata"]["uid"] != first["metadata"]["uid"]), None)
+
+        second = await until("a new pod", again)
+        await cluster.finish(second)
+        await cluster.condition("evaluationruns", "run", "Complete", "True")
+
+
+async def test_retries_stop_at_the_limit_across_restarts(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    """BAR 2: the operator is replaced after every failure, and still exactly 1 + 2 Jobs are made."""
+    await wishes.ledger()
+    await wishes.variant()
+    await wishes.run(retryLimits={"infrastructure": 2})
+    for number in (1, 2, 3):
+        async with operator.running():
+            (pod,) = await cluster.live_pods("run", 1)
+            assert try_spec(pod).identity.try_number == number
+            await cluster.finish(pod, OutcomeClass.SETUP_FAILED, None, reason="apt-get timed out")
+            await until("the try is seen", partial(_tries, cluster, number))
+    async with operator.running():
+        found = await cluster.condition("evaluationruns", "run", "Failed", "True", "NoValidAttempt")
+        assert "apt-get timed out" in found["message"]
+    assert len(await cluster.jobs("run")) == 3
+    status = (await cluster.get("evaluationruns", "run"))["status"]
+    assert status["attempts"]["invalid"] == 1
+    assert status["outcomes"] == [{"outcome": "SetupFailed", "tries": 3}]
+    assert status["vector"][0].get("scoreStrict") is None
+
+
+async def _tries(cluster: Cluster, number: int) -> bool:
+    status = (await cluster.get("evaluationruns", "run")).get("status", {})
+    return bool(sum(one["tries"] for one in status.get("outcomes", [])) == number)
+
+
+async def test_an_agent_out_of_memory_is_zero_and_not_tried_again(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger()
+    await wishes.variant()
+    await wishes.run()
+    async with operator.running():
+        (pod,) = await cluster.live_pods("run", 1)
+        await cluster.end(pod, 137, "OOMKilled")
+        await cluster.condition("evaluationruns", "run", "Complete", "True")
+    (job,) = await cluster.jobs("run")
+    assert "AgentOOM" in job["metadata"]["annotations"]["assay.dev/try-record"], "kept beyond the pod"
+    (row,) = (await cluster.get("evaluationruns", "run"))["status"]["vector"]
+    assert (row["scoreStrict"], row["valid"]) == ("0", 1)
+
+
+async def test_a_disruption_is_tried_again_outside_the_agents_budget(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger()
+    await wishes.variant()
+    await wishes.run(retryLimits={"infrastructure": 0})
+    disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    async with operator.running():
+        (first,) = await cluster.live_pods("run", 1)
+        await cluster.end(first, 137, "Error", conditions=[disrupted])
+
+        async def again() -> Object | None:
+            pods = await cluster.pods("run")
+            return next((one for one in pods if try_spec(one).identity.try_number == 2), None)
+
+        await cluster.finish(await until("the second try", again))
+        await cluster.condition("evaluationruns", "run", "Complete", "True")
+    status = (await cluster.get("evaluationruns", "run"))["status"]
+    assert {one["outcome"]: one["tries"] for one in status["outcomes"]} == {"Graded": 1, "Disrupted": 1}
+
+
+async def test_a_try_that_cannot_start_is_ended_with_the_cause(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger()
+    await wishes.variant()
+    await wishes.run(deadlines={"pendingSeconds": 5}, retryLimits={"infrastructure": 0})
+    waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "assay.test/task"'}
+    async with operator.running():
+        (pod,) = await cluster.live_pods("run", 1)
+        state = {"name": "environment", "image": "x", "imageID": "", "ready": False, "restartCount": 0}
+        path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod['metadata']['name']}/status"
+        body = {"status": {"initContainerStatuses": [state | {"state": {"waiting": waiting}}]}}
+        await cluster.client.merge(path, body)
+        await cluster.condition("evaluationruns", "run", "Progressing", "False", "ImageUnavailable")
+        found = await cluster.condition("evaluationruns", "run", "Failed", "True", "NoValidAttempt")
+        assert "Back-off pulling image" in found["message"]
+    (job,) = await cluster.jobs("run")
+    assert any(one["type"] == "Failed" for one in job["status"]["conditions"]), "the Job is ended and kept"
+    (failure,) = (await cluster.get("evaluationruns", "run"))["status"]["recentFailures"]
+    assert failure["outcome"] == "InfraStart"
+
+
+async def test_a_provider_that_refuses_the_key_stops_the_run_until_a_person_lets_it_go_on(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger(tasks=4)
+    await wishes.variant()
+    await wishes.run(parallelism=1)
+    async with operator.running():
+        (pod,) = await cluster.live_pods("run", 1)
+        reason = "the last model call ended with 401: invalid key"
+        await cluster.finish(pod, OutcomeClass.PROVIDER_AUTH, None, reason=reason)
+        found = await cluster.condition("evaluationruns", "run", "Suspended", "True", "ProviderAuth")
+        assert "invalid key" in found["message"]
+        assert "secretRef" in found["message"]
+        # A slot is filled again as soon as its pod ends, so one more Job may be there, and no third one.
+        assert len(await cluster.jobs("run")) <= 2
+        await cluster.change("evaluationruns", "run", {"suspend": True})
+        await cluster.condition("evaluationruns", "run", "Suspended", "True", "Requested")
+        await cluster.change("evaluationruns", "run", {"suspend": False})
+        await cluster.condition("evaluationruns", "run", "Suspended", "False")
+        await finish_all(cluster, "run")
+
+
+async def test_suspension_stops_new_tries_and_parallelism_changes_at_once(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger(tasks=4)
+    await wishes.variant()
+    await wishes.run(parallelism=1, suspend=True)
+    async with operator.running():
+        await cluster.condition("evaluationruns", "run", "Suspended", "True", "Requested")
+        assert await cluster.jobs("run") == []
+        await cluster.change("evaluationruns", "run", {"suspend": False})
+        await cluster.live_pods("run", 1)
+        await cluster.change("evaluationruns", "run", {"parallelism": 3})
+        await cluster.live_pods("run", 3)
+        await finish_all(cluster, "run")
+    assert len(await cluster.jobs("run")) == 4
+
+
+async def test_a_deleted_run_leaves_no_job_and_no_series(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger(tasks=2)
+    await wishes.variant()
+    await wishes.run(parallelism=2)
+    async with operator.running():
+        pods = await cluster.live_pods("run", 2)
+        assert 'assay_run_live_jobs{namespace="' in await metrics(operator)
+        await cluster.delete("evaluationruns", "run")
+        for pod in pods:
+            job = try_spec(pod).identity.job_name
+            await cluster.gone(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs/{job}")
+
+        async def forgotten() -> bool:
+            return 'run="run"' not in await metrics(operator)
+
+        await until("the run's series are gone", forgotten)
+
+
+async def test_a_variant_that_is_replaced_stops_the_run(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger(tasks=2)
+    await wishes.variant()
+    await wishes.run(parallelism=1)
+    async with operator.running():
+        (pod,) = await cluster.live_pods("run", 1)
+        await cluster.delete("agentvariants", "oracle")
+        await wishes.variant()
+        found = await cluster.condition(
+            "evaluationruns", "run", "VariantsResolved", "False", "VariantReplaced"
+        )
+        assert "delete this run and create a new one" in found["message"]
+        await cluster.finish(pod)
+        assert len(await cluster.jobs("run")) == 1
+
+
+async def test_a_quiet_run_causes_no_writes(cluster: Cluster, operator: Operator, wishes: Wishes) -> None:
+    await wishes.ledger()
+    await wishes.variant()
+    await wishes.run()
+    async with operator.running():
+        await cluster.live_pods("run", 1)
+
+        async def settled() -> Object | None:
+            before = await cluster.get("evaluationruns", "run")
+            passes = await passed(operator)
+
+            async def two_more() -> bool:
+                return await passed(operator) >= passes + 2
+
+            await until("two more passes", two_more)
+            after = await cluster.get("evaluationruns", "run")
+            same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+            return after if same else None
+
+        await until("two passes without a write", settled)
+
+
+async def passed(operator: Operator) -> float:
+    for line in (await metrics(operator)).splitlines():
+        if line.startswith("assay_reconcile_seconds_count"):
+            return float(line.split()[-1])
+    return 0.0
+
+
+async def metrics(operator: Operator) -> str:
+    url = f"http://127.0.0.1:{operator.ports['ASSAY_METRICS_PORT']}/metrics"
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        return await answer.text()
