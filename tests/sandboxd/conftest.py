@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,10 +60,10 @@ async def container(sandboxd: Path, tmp_path: Path) -> AsyncIterator[Callable[..
     """Starts a sandboxd in a container with a pod's capabilities, and connects."""
     async with AsyncExitStack() as stack:
 
-        async def start(kind: str = "busybox", memory_bytes: int | None = None) -> Container:
+        async def start(kind: str = "busybox", **resources: Any) -> Container:
             folder = tmp_path / uuid.uuid4().hex[:8]
             build_rootfs(folder / "rootfs", kind)
-            started = Container(sandboxd, folder, memory_bytes)
+            started = Container(sandboxd, folder, resources)
             stack.callback(started.kill)
             await stack.enter_async_context(started.client)
             await started.client.wait_ready(READY_WITHIN)

@@ -71,7 +71,7 @@ class NamespaceSandbox(Sandbox):
 class Container(Sandbox):
     """PID 1 of a runc container: read-only program, own socket folder, a pod's capabilities."""
 
-    def __init__(self, program: Path, folder: Path, memory_bytes: int | None) -> None:
+    def __init__(self, program: Path, folder: Path, resources: dict[str, Any]) -> None:
         self.name = f"assay-test-{uuid.uuid4().hex[:12]}"
         self.folder = folder
         self.program_folder = folder / "bin"
@@ -80,14 +80,14 @@ class Container(Sandbox):
             made.mkdir()
         subprocess.run([program, "install", self.program_folder], check=True)
         self.client = SandboxClient(self.socket_folder / "s")
-        (folder / "config.json").write_text(json.dumps(self._config(memory_bytes)))
+        (folder / "config.json").write_text(json.dumps(self._config(resources)))
         self.process = subprocess.Popen(["runc", "run", "--no-pivot", "--bundle", folder, self.name])
 
     def kill(self) -> None:
         subprocess.run(["runc", "delete", "--force", self.name], check=False, capture_output=True)
         super().kill()
 
-    def _config(self, memory_bytes: int | None) -> dict[str, Any]:
+    def _config(self, resources: dict[str, Any]) -> dict[str, Any]:
         subprocess.run(["runc", "spec", "--bundle", self.folder], check=True)
         config: dict[str, Any] = json.loads((self.folder / "config.json").read_text())
         config["process"] |= {
@@ -101,8 +101,7 @@ class Container(Sandbox):
             _bind(self.program_folder, "/assay/bin", "ro"),
             _bind(self.socket_folder, "/assay/sock", "rw"),
         ]
-        if memory_bytes:
-            config["linux"]["resources"]["memory"] = {"limit": memory_bytes}
+        config["linux"]["resources"] |= resources
         config["linux"]["cgroupsPath"] = f"/{self.name}"
         return config
 

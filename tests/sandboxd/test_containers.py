@@ -90,8 +90,16 @@ async def test_a_root_agent_cannot_reach_the_verifiers_sandboxd(container: Start
     assert (await verifier.client.exec("echo pristine; ls /tmp")).stdout == b"pristine\n"
 
 
+async def test_a_fork_bomb_of_root_dies_with_its_call(container: StartContainer) -> None:
+    client = (await container(pids={"limit": 200})).client
+    result = await client.exec("bomb() { bomb | bomb & }; bomb 2>/dev/null; sleep 1000", timeout_seconds=2)
+    assert result.timed_out
+    assert (await client.stat()).processes == 0
+    assert (await client.exec("echo goes on")).stdout == b"goes on\n"
+
+
 async def test_the_largest_process_dies_before_the_container_does(container: StartContainer) -> None:
-    client = (await container(memory_bytes=128 * MIB)).client
+    client = (await container(memory={"limit": 128 * MIB})).client
     status = await client.stat()
     assert status.memory_limit_bytes == 128 * MIB
     # A bystander of the same call, that must survive, and one that eats 4 MiB at a time.
@@ -115,7 +123,7 @@ async def test_the_largest_process_dies_before_the_container_does(container: Sta
 
 
 async def test_files_in_the_page_cache_kill_nobody(container: StartContainer) -> None:
-    client = (await container(memory_bytes=64 * MIB)).client
+    client = (await container(memory={"limit": 64 * MIB})).client
     result = await client.exec(
         "for i in 1 2 3 4; do dd if=/dev/zero of=/file bs=1M count=50 2>/dev/null; cat /file >/dev/null; done"
     )

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -122,6 +123,20 @@ async def test_only_the_runners_user_is_served(start: Start) -> None:
     assert await asyncio.to_thread(connect_as, 0, path) == b""
     with pytest.raises(SandboxNotReady):
         await sandbox.client.wait_ready(0.5)
+
+
+async def test_a_process_of_the_container_is_not_the_runner_whatever_its_uid(start: Start) -> None:
+    sandbox = await start()
+    path = sandbox.client._connection.socket_path
+    preface = "b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n' + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])"
+    script = f"import socket; s = socket.socket(1); s.connect('{path}'); s.send({preface}); print(s.recv(9))"
+    result = await sandbox.client.exec([sys.executable, "-c", script])
+    # Closed at once: nothing to read, or a reset.
+    assert (
+        result.stdout == b"b''\n"
+        or b"ConnectionResetError" in result.stderr
+        or b"BrokenPipe" in result.stderr
+    )
 
 
 @pytest.mark.parametrize(

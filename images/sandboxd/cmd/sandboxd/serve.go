@@ -107,7 +107,12 @@ func servePID1(o *options) (int, error) {
 		service.Guard = memory.NewGuard(cgroup, manager, o.memoryMargin)
 		go service.Guard.Run(context.Background())
 	}
-	listener, err := lifecycle.ListenForRunner(o.socket, uint32(o.runnerUID), o.lostTimeout, o.startupTimeout, endBecause)
+	listener, err := lifecycle.ListenForRunner(o.socket, lifecycle.Runner{
+		UID:        uint32(o.runnerUID),
+		LostAfter:  o.lostTimeout,
+		NeverAfter: o.startupTimeout,
+		Lost:       endBecause,
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -128,8 +133,8 @@ func servePID1(o *options) (int, error) {
 func harden() error {
 	process.IgnoreSignals()
 	// Bursts of chunks must not make the heap grow: aim at 32 MB in all.
-	debug.SetGCPercent(50)
-	debug.SetMemoryLimit(20 << 20)
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(18 << 20)
 	unix.Umask(0o022)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("closing /proc/1 to others: %w", err)

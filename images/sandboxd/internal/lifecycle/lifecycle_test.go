@@ -22,8 +22,12 @@ func listen(t *testing.T, uid uint32, lostAfter, neverAfter time.Duration) (stri
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	ended := make(chan ending, 10)
-	listener, err := ListenForRunner(path, uid, lostAfter, neverAfter, func(code int, reason string) {
-		ended <- ending{code, reason}
+	listener, err := ListenForRunner(path, Runner{
+		UID:           uid,
+		LostAfter:     lostAfter,
+		NeverAfter:    neverAfter,
+		Lost:          func(code int, reason string) { ended <- ending{code, reason} },
+		SameNamespace: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +59,19 @@ func TestOnlyTheRunnerIsServed(t *testing.T) {
 	}
 }
 
+func TestAProcessOfTheContainerIsNotTheRunner(t *testing.T) {
+	path, listener, _ := listen(t, uint32(os.Geteuid()), time.Hour, 0)
+	listener.runner.SameNamespace = false
+	go func() {
+		if connection, err := listener.Accept(); err == nil {
+			_, _ = connection.Write([]byte("served"))
+		}
+	}()
+	if got, err := io.ReadAll(dial(t, path)); len(got) != 0 || (err != nil && !errors.Is(err, syscall.ECONNRESET)) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 func TestEverybodyCanReachTheSocket(t *testing.T) {
 	path, _, _ := listen(t, 0, time.Hour, 0)
 	info, err := os.Stat(path)
@@ -67,7 +84,7 @@ func TestALeftoverSocketIsReplacedAFileIsNot(t *testing.T) {
 	path, listener, _ := listen(t, 0, time.Hour, 0)
 	listener.Listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	listener.Close()
-	again, err := ListenForRunner(path, 0, time.Hour, 0, nil)
+	again, err := ListenForRunner(path, Runner{LostAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +93,7 @@ func TestALeftoverSocketIsReplacedAFileIsNot(t *testing.T) {
 	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ListenForRunner(file, 0, time.Hour, 0, nil); err == nil {
+	if _, err := ListenForRunner(file, Runner{LostAfter: time.Hour}); err == nil {
 		t.Error("a file was replaced")
 	}
 }

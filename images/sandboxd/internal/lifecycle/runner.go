@@ -2,6 +2,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -21,13 +22,24 @@ const (
 	ExitTerminated = 143
 )
 
+// Runner says who is served, and for how long to wait for it.
+type Runner struct {
+	UID uint32
+	// LostAfter is how long it may be gone.
+	LostAfter time.Duration
+	// NeverAfter is how long it may take to come; 0: for ever.
+	NeverAfter time.Duration
+	// Lost is called when either has passed.
+	Lost func(code int, reason string)
+	// SameNamespace serves processes of our own pid namespace too: for tests.
+	SameNamespace bool
+}
+
 // RunnerListener accepts the runner's connections only, and notices when the
 // last of them is gone.
 type RunnerListener struct {
 	net.Listener
-	runnerUID uint32
-	lost      func(code int, reason string)
-	lostAfter time.Duration
+	runner Runner
 
 	mu    sync.Mutex
 	open  int
@@ -35,11 +47,9 @@ type RunnerListener struct {
 }
 
 // ListenForRunner listens on a Unix socket. Everybody in the container can
-// reach it, and it gives root: so only the user runnerUID is served, by what
-// the kernel says of the peer. lost is called when there has been no connection
-// for lostAfter, or none at all for neverAfter (0: wait for ever).
-func ListenForRunner(path string, runnerUID uint32, lostAfter, neverAfter time.Duration,
-	lost func(code int, reason string)) (*RunnerListener, error) {
+// reach it, and it gives root: so only the runner is served, by what the kernel
+// says of the peer.
+func ListenForRunner(path string, runner Runner) (*RunnerListener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		if err := os.Remove(path); err != nil {
 			return nil, err
@@ -53,9 +63,9 @@ func ListenForRunner(path string, runnerUID uint32, lostAfter, neverAfter time.D
 		listener.Close()
 		return nil, err
 	}
-	l := &RunnerListener{Listener: listener, runnerUID: runnerUID, lost: lost, lostAfter: lostAfter}
-	if neverAfter > 0 {
-		l.timer = l.unlessConnected(neverAfter, ExitNoRunner, fmt.Sprintf("no runner came within %v", neverAfter))
+	l := &RunnerListener{Listener: listener, runner: runner}
+	if runner.NeverAfter > 0 {
+		l.timer = l.unlessConnected(runner.NeverAfter, ExitNoRunner, fmt.Sprintf("no runner came within %v", runner.NeverAfter))
 	}
 	return l, nil
 }
@@ -67,14 +77,30 @@ func (l *RunnerListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		uid, err := peerUID(connection)
-		if err == nil && uid == l.runnerUID {
-			l.opened()
-			return &runnerConnection{Conn: connection, closed: sync.OnceFunc(l.closed)}, nil
+		if err := l.check(connection); err != nil {
+			fmt.Fprintf(os.Stderr, "sandboxd: refused a connection: %v\n", err)
+			connection.Close()
+			continue
 		}
-		fmt.Fprintf(os.Stderr, "sandboxd: refused a connection from uid %d: only uid %d is served\n", uid, l.runnerUID)
-		connection.Close()
+		l.opened()
+		return &runnerConnection{Conn: connection, closed: sync.OnceFunc(l.closed)}, nil
 	}
+}
+
+func (l *RunnerListener) check(connection net.Conn) error {
+	peer, err := peerOf(connection)
+	if err != nil {
+		return err
+	}
+	if peer.Uid != l.runner.UID {
+		return fmt.Errorf("it is from uid %d, and only uid %d is served", peer.Uid, l.runner.UID)
+	}
+	// The runner lives in another pid namespace and has no pid in ours. An agent
+	// may well have the runner's uid.
+	if peer.Pid != 0 && !l.runner.SameNamespace {
+		return fmt.Errorf("it is from pid %d in this container, and the runner is in another", peer.Pid)
+	}
+	return nil
 }
 
 func (l *RunnerListener) opened() {
@@ -91,7 +117,8 @@ func (l *RunnerListener) closed() {
 	defer l.mu.Unlock()
 	l.open--
 	if l.open == 0 {
-		l.timer = l.unlessConnected(l.lostAfter, ExitRunnerLost, fmt.Sprintf("the runner has been gone for %v", l.lostAfter))
+		l.timer = l.unlessConnected(l.runner.LostAfter, ExitRunnerLost,
+			fmt.Sprintf("the runner has been gone for %v", l.runner.LostAfter))
 	}
 }
 
@@ -102,7 +129,7 @@ func (l *RunnerListener) unlessConnected(wait time.Duration, code int, reason st
 		connected := l.open > 0
 		l.mu.Unlock()
 		if !connected {
-			l.lost(code, reason)
+			l.runner.Lost(code, reason)
 		}
 	})
 }
@@ -119,22 +146,15 @@ func (c *runnerConnection) Close() error {
 	return err
 }
 
-func peerUID(connection net.Conn) (uint32, error) {
+func peerOf(connection net.Conn) (*unix.Ucred, error) {
 	raw, err := connection.(*net.UnixConn).SyscallConn()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var peer *unix.Ucred
 	var peerErr error
-	// Not the pid: the runner lives in another pid namespace, where it is 0.
 	err = raw.Control(func(fd uintptr) {
 		peer, peerErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
-	if err != nil {
-		return 0, err
-	}
-	if peerErr != nil {
-		return 0, peerErr
-	}
-	return peer.Uid, nil
+	return peer, errors.Join(err, peerErr)
 }

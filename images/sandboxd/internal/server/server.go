@@ -41,6 +41,8 @@ func New(options Options) *grpc.Server {
 		// The default windows of 64 KiB cost half of the throughput.
 		grpc.InitialWindowSize(1<<20),
 		grpc.InitialConnWindowSize(2<<20),
+		grpc.ReadBufferSize(256<<10),
+		grpc.WriteBufferSize(256<<10),
 	)
 	sandboxpb.RegisterSandboxServer(server, &service{Options: options})
 	return server
