@@ -15,6 +15,8 @@ from assay.core.record import AttemptKey
 Manifest = dict[str, Any]
 
 RUNNER_UID = 65532
+RUNNER_COMMAND = ("/opt/assay/bin/python", "-m", "assay.runner")
+"""Where every runner image has its Python; a benchmark's own image is built on ours."""
 TRY_SPEC_BYTES = 64 * 1024
 GRACE_SLACK_SECONDS = 30
 POD_SLACK_SECONDS = 300
@@ -237,7 +239,7 @@ def _runner(image: str, siblings: Sequence[str], pending_seconds: int) -> Manife
         "name": RUNNER,
         "image": image,
         "restartPolicy": "Always",
-        "command": ["python", "-m", "assay.runner", "run"],
+        "command": [*RUNNER_COMMAND, "run"],
         "env": [
             *(
                 {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
@@ -247,7 +249,7 @@ def _runner(image: str, siblings: Sequence[str], pending_seconds: int) -> Manife
             {"name": "TMPDIR", "value": "/work/tmp"},
             {"name": "ASSAY_PENDING_SECONDS", "value": str(pending_seconds)},
         ],
-        "lifecycle": {"preStop": {"exec": {"command": ["python", "-m", "assay.runner", "prestop"]}}},
+        "lifecycle": {"preStop": {"exec": {"command": [*RUNNER_COMMAND, "prestop"]}}},
         "securityContext": _UNPRIVILEGED,
         # No CPU limit: a throttled runner would eat into the agent's time.
         "resources": {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
