@@ -1,7 +1,6 @@
 """The status of a Ledger from what was read of its source."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -96,13 +95,12 @@ def ledger_counts(file: LedgerFile) -> LedgerCounts:
     return LedgerCounts(
         tasks=len(file.tasks),
         clusters=file.clusters,
-        repositories=len({task.repository for task in file.tasks if task.repository}),
-        licences=_most(((task.licence.value) for task in file.tasks), MAX_LICENCES),
-        difficulties=_most(((task.difficulty.value) for task in file.tasks), MAX_DIFFICULTIES),
+        repositories=file.repositories,
+        licences=_first(file.licences, MAX_LICENCES),
+        difficulties=_first(file.difficulties, MAX_DIFFICULTIES),
         unknowns=file.unknowns,
     )
 
 
-def _most(values: Iterable[str], limit: int) -> list[ValueCount]:
-    ranked = sorted(Counter(values).items(), key=lambda one: (-one[1], one[0]))
-    return [ValueCount(value=value, tasks=count) for value, count in ranked[:limit]]
+def _first(counts: Sequence[tuple[str, int]], limit: int) -> list[ValueCount]:
+    return [ValueCount(value=value, tasks=count) for value, count in counts[:limit]]
