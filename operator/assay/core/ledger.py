@@ -139,7 +139,9 @@ def _record[R: Record](kind: type[R], line: bytes, number: int) -> R:
 
 def _task(line: bytes, number: int) -> TaskLine:
     task = _record(TaskLine, line, number)
-    if (right := line_digest(task)) != task.line_digest:
+    # The line is canonical, and keys are sorted: without this one member it is what the digest is over.
+    rest = line.replace(f'"lineDigest":"{task.line_digest}",'.encode(), b"", 1)
+    if (right := digest_of_bytes(rest)) != task.line_digest:
         raise LedgerFileError(
             number, f"lineDigest of task {task.id} is {task.line_digest}, its line gives {right}"
         )
