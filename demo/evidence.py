@@ -1,5 +1,6 @@
 """Lists or copies the evidence of a run, straight from S3 and without the operator."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from demo.target import choose
 
 _MANIFEST = "/manifest.json"
 _LIMIT = 1 << 30
+# Harbor writes a manifest.json of its own among the artefacts.
+_OF_A_TRY = re.compile(r"/try-\d+/[0-9a-f-]{36}/manifest\.json$")
 
 
 def show(name: str, fetch: Path | None) -> None:
@@ -30,7 +33,7 @@ def show(name: str, fetch: Path | None) -> None:
         raise DemoError(f"the run {name} has not started yet")
     with _store(target.storage.environment()) as store:
         keys = [info.key for info in store.list_keys(bucket, prefix)]
-        rows = [_row(store, bucket, key) for key in keys if key.endswith(_MANIFEST)]
+        rows = [_row(store, bucket, key) for key in keys if _OF_A_TRY.search(key)]
         headings = ("task", "variant", "try", "outcome", "reward", "files", "below the prefix")
         screen.table(
             (headings, [(*row[:-1], row[-1].removeprefix(prefix)) for row in rows]), f"s3://{bucket}/{prefix}"

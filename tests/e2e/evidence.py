@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,9 @@ from assay.adapters.s3 import S3Store
 from assay.api.evidence import Manifest
 
 _MANIFEST = "manifest.json"
-_LIMIT = 64 << 20
+_LIMIT = 512 << 20
+# Harbor writes a manifest.json of its own among the artefacts.
+_OF_A_TRY = re.compile(r"/try-\d+/[0-9a-f-]{36}/manifest\.json$")
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def of_run(store: S3Store, bucket: str, run_prefix: str) -> list[TryEvidence]:
     """The evidence of every try of a run that has a manifest, in key order."""
     found = []
     for info in store.list_keys(bucket, run_prefix):
-        if info.key.endswith(f"/{_MANIFEST}"):
+        if _OF_A_TRY.search(info.key):
             body = store.get_bytes(bucket, info.key, _LIMIT)
             prefix = info.key.removesuffix(_MANIFEST)
             found.append(TryEvidence(store, bucket, prefix, Manifest.model_validate_json(body)))
