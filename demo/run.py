@@ -10,17 +10,16 @@ from assay.api.evaluation_run import EvaluationRun
 from demo import story
 from demo.commands import apply
 from demo.errors import DemoError
-from demo.install import ROOT, RUN_NAMESPACE, built_images, install, served_namespaces
+from demo.install import ROOT, RUN_NAMESPACE, install, served_namespaces
 from demo.kube import LEDGERS, VARIANTS, Kube, WaitTimeout, has_condition
 from demo.materials import publish_ledger
-from demo.rollout import await_rollout
+from demo.model_server import start_model_server
 from demo.runs import follow, named, next_name, unfinished
 from demo.screen import Screen
 from demo.target import Target, choose
 
 EXAMPLES = ROOT / "examples"
 MANIFESTS = EXAMPLES / "manifests"
-MODEL_SERVER = "model-server"
 
 Manifest = dict[str, Any]
 
@@ -35,7 +34,7 @@ def demonstrate(minutes: float) -> bool:
     with screen.step("Assay installed with its Helm chart"):
         install(target, sorted({RUN_NAMESPACE, *served_namespaces()}))
     with screen.step("scripted model server running"):
-        start_model_server(target, manifests)
+        start_model_server(target)
     with Kube(target.kubeconfig) as kube:
         with screen.step("ledger of the six example tasks frozen, published and verified"):
             ledger = publish_examples(target, kube)
@@ -55,7 +54,7 @@ def demonstrate(minutes: float) -> bool:
 
 
 def read_manifests(folder: Path) -> list[Manifest]:
-    """All documents of the folder's YAML files, in the order of their names."""
+    """All documents of the folder's YAML files, in the order of the files' names."""
     found = [
         document
         for path in sorted(folder.glob("*.yaml"))
@@ -71,22 +70,6 @@ def _one(manifests: list[Manifest], kind: str) -> Manifest:
     if len(found) != 1:
         raise DemoError(f"{MANIFESTS} holds {len(found)} documents of kind {kind}; one is expected")
     return found[0]
-
-
-def start_model_server(target: Target, manifests: list[Manifest]) -> None:
-    """Applies all that is not of Assay's own kinds, with the image that is built now, and awaits it."""
-    image = target.image(built_images(MODEL_SERVER)[MODEL_SERVER])
-    theirs = [document for document in manifests if not document["apiVersion"].startswith("assay.dev/")]
-    for document in theirs:
-        if document["kind"] == "Deployment":
-            for container in document["spec"]["template"]["spec"]["containers"]:
-                container["image"] = image
-    apply(theirs)
-    with Kube(target.kubeconfig) as kube:
-        for document in theirs:
-            if document["kind"] == "Deployment":
-                namespace = document["metadata"].get("namespace", RUN_NAMESPACE)
-                await_rollout(kube, namespace, document["metadata"]["name"])
 
 
 def publish_examples(target: Target, kube: Kube) -> str:
