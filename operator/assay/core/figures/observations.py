@@ -46,7 +46,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class LedgerTasks:
-    """The tasks of one ledger and how many repetitions (from 0) of each are planned. Denominators come from here.
+    """The tasks of one ledger and how many repetitions (from 0) of each are planned: every denominator.
 
     Raises FiguresError where a task is named twice, or there is no task or no repetition.
     """
@@ -102,6 +102,6 @@ class Observation:
             return
         if type(value) not in (int, float) or not math.isfinite(value) or not 0 <= value <= 1:
             raise FiguresError(
-                f"task {self.task}, variant {self.variant}, repetition {self.repetition}: {field} is {value!r}; "
-                "give a finite number from 0 to 1, or None where there is no valid result"
+                f"task {self.task}, variant {self.variant}, repetition {self.repetition}: "
+                f"{field} is {value!r}; give a finite number from 0 to 1, or None without a valid result"
             )

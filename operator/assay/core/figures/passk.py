@@ -1,0 +1,65 @@
+"""pass@k and pass^k (method §4.2): would one of k attempts pass, would all of k."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
+
+from assay.core.figures.attempts import VariantAttempts
+from assay.core.figures.scores import mean
+
+
+@dataclass(frozen=True, slots=True)
+class PassK:
+    """pass@k and pass^k as means over tasks, exact; None, with a reason, where a task has fewer than k valid
+    attempts or a reward that is neither 0 nor 1.
+
+    The plain figures draw from the valid attempts; the strict ones from all planned attempts, one without a
+    valid result being a failure.
+    """
+
+    k: int
+    pass_at: Fraction | None
+    pass_hat: Fraction | None
+    pass_at_strict: Fraction | None
+    pass_hat_strict: Fraction | None
+    tasks: int
+    attempts_valid: int
+    fewest_valid: int
+    """Valid attempts of the task that has fewest: k cannot be larger."""
+    reason: str | None = None
+
+
+def pass_at(n: int, successes: int, k: int) -> Fraction | None:
+    """Share of the draws of k out of n attempts that hold a success; None where n < k."""
+    return None if n < k else 1 - Fraction(comb(n - successes, k), comb(n, k))
+
+
+def pass_hat(n: int, successes: int, k: int) -> Fraction | None:
+    """Share of the draws of k out of n attempts that are all successes; None where n < k."""
+    return None if n < k else Fraction(comb(successes, k), comb(n, k))
+
+
+def pass_k(attempts: VariantAttempts, k: int) -> PassK:
+    """pass@k and pass^k of a variant on a ledger, k from 1."""
+    valid = [attempts.valid_rewards(task) for task in attempts.by_task]
+    fewest = min(map(len, valid))
+    reason = None
+    if fewest < k:
+        short = sum(len(rewards) < k for rewards in valid)
+        reason = f"{short} of {len(valid)} tasks have fewer than {k} valid attempts (fewest: {fewest})"
+    elif any(reward not in (0, 1) for rewards in valid for reward in rewards):
+        reason = "a reward is neither 0 nor 1: partial rewards do not pass or fail"
+    tasks, total = len(valid), sum(map(len, valid))
+    if reason is not None:
+        return PassK(k, None, None, None, None, tasks, total, fewest, reason)
+    own = [(len(rewards), round(sum(rewards))) for rewards in valid]
+    planned = [(attempts.ledger.repetitions, successes) for _, successes in own]
+    return PassK(k, *_both(own, k), *_both(planned, k), tasks, total, fewest)
+
+
+def _both(tasks: Iterable[tuple[int, int]], k: int) -> tuple[Fraction | None, Fraction | None]:
+    counted = list(tasks)
+    at = (pass_at(n, successes, k) for n, successes in counted)
+    hat = (pass_hat(n, successes, k) for n, successes in counted)
+    return mean(value for value in at if value is not None), mean(value for value in hat if value is not None)
