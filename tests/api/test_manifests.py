@@ -14,7 +14,7 @@ _FENCED = re.compile(r"^```ya?ml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def _documents() -> Iterator[Any]:
-    """Every YAML document of examples/ and of the pages that is of one of our kinds."""
+    """Every manifest of examples/ and of the pages, of our kinds and of Kubernetes' own."""
     for path in sorted((ROOT / "examples").rglob("*.yaml")):
         yield from _of_file(path, path.read_text())
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
@@ -24,22 +24,27 @@ def _documents() -> Iterator[Any]:
 
 def _of_file(path: Path, text: str) -> Iterator[Any]:
     for document in yaml.safe_load_all(text):
-        if isinstance(document, dict) and str(document.get("apiVersion", "")).startswith("assay.dev/"):
+        if not isinstance(document, dict) or not {"apiVersion", "kind", "metadata"} <= document.keys():
+            continue
+        group = document["apiVersion"].rpartition("/")[0]
+        if "." not in group or group.endswith(("k8s.io", "assay.dev")):
             name = f"{path.relative_to(ROOT)}:{document['kind']}/{document['metadata']['name']}"
             yield pytest.param(document, id=name)
 
 
 @pytest.mark.parametrize("document", list(_documents()))
 def test_the_api_server_takes_it(api: Api, document: dict[str, Any]) -> None:
-    document = {**document, "metadata": {**document["metadata"], "namespace": api.namespace}}
+    metadata = {key: value for key, value in document["metadata"].items() if key != "namespace"}
     said = kubectl(
         "apply",
         "--server-side",
         "--dry-run=server",
         "--validate=strict",
+        "--namespace",
+        api.namespace,
         "-f",
         "-",
-        stdin=yaml.safe_dump(document),
+        stdin=yaml.safe_dump({**document, "metadata": metadata}),
     )
     assert "serverside-applied" in said
 
