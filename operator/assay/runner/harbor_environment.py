@@ -15,7 +15,7 @@ from harbor.models.task.config import NetworkPolicy
 from assay.api.ledgerfile import NetworkMode
 from assay.runner.sandbox import OutputStream, SandboxPhaseEnded, SandboxRequestError
 from assay.runner.siblings import Sibling, Siblings
-from assay.runner.verifier_dockerfile import read_copy_only
+from assay.runner.verifier_dockerfile import DockerfileNeedsBuild, read_copy_only
 
 IMPORT_PATH = f"{__name__}:SiblingEnvironment"
 
@@ -44,7 +44,7 @@ class PodContext:
     separate: bool
     network: NetworkMode
     built_verifier: bool
-    """The verifier's image was built for it and owns /tests."""
+    """The ledger names a verifier image, so that one may have been built and own /tests."""
     hold: bool = False
     """The end of the pod is near: containers are told to quit only after the evidence is safe."""
 
@@ -119,13 +119,21 @@ class SiblingEnvironment(BaseEnvironment):
         made = await self.ensure_dirs(self._mount_targets(writable_only=True))
         if made is not None and made.return_code != 0:
             raise EnvironmentUnusable(f"cannot make {self._mount_targets()} in {sibling.name}: {made.stderr}")
-        if not self._is_agent and not self._enable_environment_dir_upload and not self._pod.built_verifier:
+        if not self._is_agent and not self._enable_environment_dir_upload:
             await self._copy_tests()
         await self._upload_environment_dir_after_start()
 
     async def _copy_tests(self) -> None:
-        """Do what the verifier's Dockerfile would have done to the task's image."""
-        plan = read_copy_only(self.environment_dir / "Dockerfile")
+        """Do what the verifier's Dockerfile would have done to the image; a built image has it done already.
+
+        The ledger names a verifier image also where nothing was built, so only the Dockerfile tells.
+        """
+        try:
+            plan = read_copy_only(self.environment_dir / "Dockerfile")
+        except (DockerfileNeedsBuild, FileNotFoundError):
+            if self._pod.built_verifier:
+                return
+            raise
         for copy in plan.copies:
             if copy.source.is_dir():
                 await self.upload_dir(copy.source, str(copy.target))
