@@ -85,21 +85,21 @@ def _build(
     # Imported here: a build with nothing to do needs none of it.
     from images.builder import build_image, choose_builder, ensure_base
 
-    with store.locked():
-        builder = choose_builder(named, store)
-        for position, image in enumerate(images, start=1):
+    builder = choose_builder(named, store)
+    for position, image in enumerate(images, start=1):
+        prefix = f"images: [{position}/{len(images)}] {image.name}:"
+        with store.building(image.name):
             inputs = _inputs(image, bases)
-            # Another process may have built it while this one waited for the lock.
+            # Another process may have built it while this one waited.
             if not force and store.find(image.name, inputs):
                 continue
             reason = "forced" if force else explain_change(store.last_inputs(image.name), inputs)
-            _say(f"images: [{position}/{len(images)}] {image.name}: {reason}; building with {builder.name}")
+            _say(f"{prefix} {reason}; building with {builder.name}")
             started = time.monotonic()
             reference = bases[image.base] or ensure_base(BASES[image.base], builder, store)
             built = build_image(image, inputs, reference, builder, store)
-            seconds = time.monotonic() - started
-            _say(f"images: [{position}/{len(images)}] {image.name}: {built.digest} in {seconds:.1f} s")
-        store.prune()
+            _say(f"{prefix} {built.digest} in {time.monotonic() - started:.1f} s")
+    store.prune()
 
 
 @app.command()

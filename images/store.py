@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,14 +15,10 @@ from images import ImagesError
 from images.inputs import Inputs
 
 _KEPT_BUILDS = 3
-_INDEX_TYPES = {
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-}
 
 
 class StoreError(ImagesError):
-    """What a builder handed over is not an image this store understands."""
+    """What a builder handed over is not a whole image."""
 
 
 def cache_folder() -> Path:
@@ -48,12 +43,25 @@ class Store:
         self._blobs = folder / "blobs"
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the store for one builder at a time."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    def building(self, name: str) -> Iterator[None]:
+        """Holds one image, or one base, for one builder at a time; others may be built meanwhile."""
+        locks = self.folder / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with (locks / "in-use").open("w") as in_use, (locks / slug(name)).open("w") as image:
+            fcntl.flock(in_use, fcntl.LOCK_SH)
+            fcntl.flock(image, fcntl.LOCK_EX)
             yield
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Yields whether nobody builds, and keeps it so."""
+        with (self.folder / "locks/in-use").open("w") as in_use:
+            try:
+                fcntl.flock(in_use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
     def find(self, name: str, inputs: Inputs) -> Built | None:
         """The image that these inputs gave, if it was built and is still whole."""
@@ -73,34 +81,17 @@ class Store:
         parts: dict[str, str] = json.loads((builds[0] / "inputs.json").read_text())
         return parts
 
-    def adopt_dir(self, name: str, inputs: Inputs, source: Path) -> Built:
-        """Takes over what `buildah push dir:…` wrote: manifest.json, and blobs named by their hex digest."""
-        manifest = (source / "manifest.json").read_bytes()
-        return self._adopt(name, inputs, manifest, lambda digest: source / digest.partition(":")[2])
+    @property
+    def blobs(self) -> Path:
+        """The folder of all blobs, as a layout has it: `sha256/HEX` below it."""
+        return self._blobs
 
-    def adopt_layout(self, name: str, inputs: Inputs, source: Path) -> Built:
-        """Takes over an unpacked OCI layout, as `docker save` writes it since version 25."""
-
-        def blob(digest: str) -> Path:
-            return source / "blobs" / digest.replace(":", "/")
-
-        try:
-            described = json.loads((source / "index.json").read_text())["manifests"][0]
-            while described.get("mediaType") in _INDEX_TYPES:
-                described = _image_of(json.loads(blob(described["digest"]).read_text()))
-            manifest = blob(described["digest"]).read_bytes()
-        except (OSError, ValueError, LookupError) as error:
-            raise StoreError(
-                f"image {name}: the builder's output is no OCI layout ({error}); docker 25 or newer?"
-            ) from error
-        return self._adopt(name, inputs, manifest, blob)
-
-    def _adopt(self, name: str, inputs: Inputs, manifest: bytes, blob: Any) -> Built:
+    def adopt(self, name: str, inputs: Inputs, manifest: bytes) -> Built:
+        """Makes an image of blobs that are in the store; StoreError if one of them is not."""
         content = json.loads(manifest)
-        (self._blobs / "sha256").mkdir(parents=True, exist_ok=True)
         for part in (content["config"], *content["layers"]):
-            if not self._blob(part["digest"]).exists():
-                shutil.move(blob(part["digest"]), self._blob(part["digest"]))
+            if not self._blob(part["digest"]).is_file():
+                raise StoreError(f"image {name}: the builder did not hand over {part['digest']}")
         digest = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
         self._blob(digest).write_bytes(manifest)
         media_type = content.get("mediaType", "application/vnd.oci.image.manifest.v1+json")
@@ -122,7 +113,12 @@ class Store:
         return layout
 
     def prune(self) -> None:
-        """Keeps the newest builds of each image and the blobs that they need."""
+        """Keeps the newest builds of each image and their blobs; does nothing while somebody builds."""
+        with self._alone() as alone:
+            if alone:
+                self._prune()
+
+    def _prune(self) -> None:
         needed: set[str] = set()
         for image in (self.folder / "layouts").iterdir():
             builds = self._builds(image.name)
@@ -136,6 +132,8 @@ class Store:
         for blob in (self._blobs / "sha256").iterdir():
             if f"sha256:{blob.name}" not in needed:
                 blob.unlink()
+        for interrupted in self._blobs.glob("upload-*"):
+            interrupted.unlink()
 
     def _digests(self, build: Path) -> set[str]:
         digest = json.loads((build / "index.json").read_text())["manifests"][0]["digest"]
@@ -148,11 +146,6 @@ class Store:
         found = [path.parent for path in folder.glob("*/index.json")]
         return sorted(found, key=lambda path: (path / "index.json").stat().st_mtime_ns, reverse=True)
 
-    def touch(self, built: Built) -> None:
-        """Marks a build as used, so that `prune` keeps it."""
-        now = time.time()
-        os.utime(built.layout / "index.json", (now, now))
-
     def _layout(self, name: str, inputs: Inputs) -> Path:
         return self.folder / "layouts" / slug(name) / inputs.digest[:24]
 
@@ -163,9 +156,3 @@ class Store:
 def slug(name: str) -> str:
     """A file name for an image's name."""
     return name.replace("/", "_")
-
-
-def _image_of(index: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The first image of an index that is no attestation."""
-    images: list[Mapping[str, Any]] = index["manifests"]
-    return next(image for image in images if image.get("platform", {}).get("os") != "unknown")
