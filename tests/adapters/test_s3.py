@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import SecretStr
@@ -29,10 +29,8 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def store(s3_server: S3Server) -> Iterator[S3Store]:
-    opened = S3Store(s3_server.settings)
-    yield opened
-    opened.close()
+def store(s3_server: S3Server) -> S3Store:
+    return s3_server.store
 
 
 @pytest.fixture

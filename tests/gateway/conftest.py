@@ -72,11 +72,9 @@ async def runner(gateway: GatewayProcess, pod: AttemptPod) -> AsyncIterator[Runn
 
 
 @pytest.fixture
-def store(s3_server: S3Server) -> Iterator[S3Store]:
+def store(s3_server: S3Server) -> S3Store:
     """The evidence store, seen by somebody who may read it."""
-    opened = S3Store(s3_server.settings)
-    yield opened
-    opened.close()
+    return s3_server.store
 
 
 def keys(store: S3Store, bucket: str) -> list[str]:

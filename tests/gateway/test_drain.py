@@ -14,7 +14,7 @@ from assay.core.names import try_prefix
 from tests.gateway.conftest import StartGateway, keys
 from tests.gateway.harness import AttemptPod, Evals, GatewayProcess, Runner, try_spec
 
-pytestmark = pytest.mark.api
+pytestmark = [pytest.mark.api, pytest.mark.timeout(180)]
 
 MIB = 1 << 20
 CHAT = "/v1/models/0/chat/completions"

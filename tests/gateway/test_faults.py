@@ -9,7 +9,7 @@ from tests.fixtures.s3 import S3Server, free_port, new_bucket
 from tests.gateway.conftest import StartGateway, keys
 from tests.gateway.harness import ARCHIVE_DIGEST, AttemptPod, Evals, Runner, try_spec
 
-pytestmark = pytest.mark.api
+pytestmark = [pytest.mark.api, pytest.mark.timeout(180)]
 
 MIB = 1 << 20
 
@@ -51,10 +51,8 @@ async def test_a_store_that_dies_under_an_upload(
         answer = await runner.upload("f", body(deadly=True))
         assert (answer.status, answer.code) == (503, "StorageUnavailable")
         mortal_s3.start()
-        store = S3Store(mortal_s3.settings)
-        assert keys(store, bucket) == []
+        assert keys(mortal_s3.store, bucket) == []
         assert (await runner.upload("f", body(deadly=False))).json["size"] == 36 * MIB
-        store.close()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.fixtures.s3 import free_port
 from tests.gateway.conftest import StartGateway
 from tests.gateway.harness import Evals, GatewayProcess, Runner, try_spec
 
-pytestmark = pytest.mark.api
+pytestmark = [pytest.mark.api, pytest.mark.timeout(180)]
 
 KEY = "sk-proj-the-real-key"
 CHAT = "/v1/models/0/chat/completions"

@@ -81,7 +81,7 @@ async def test_an_upload_waits_for_the_store(
         tried += 1
         if tried == 2:
             mortal_s3.start()
-            S3Store(mortal_s3.settings).client.create_bucket(Bucket=bucket)
+            mortal_s3.store.client.create_bucket(Bucket=bucket)
         return [b"x"]
 
     async with GatewayClient(gateway.url, token) as client:
