@@ -42,7 +42,8 @@ def paired_shift(candidate: VariantAttempts, baseline: VariantAttempts) -> Paire
     if candidate.ledger != baseline.ledger:
         raise FiguresError(
             f"candidate {candidate.variant} is on ledger {candidate.ledger.ledger}, "
-            f"baseline {baseline.variant} on {baseline.ledger.ledger} or with other tasks or repetitions; compare on one ledger"
+            f"baseline {baseline.variant} on {baseline.ledger.ledger}, or with other tasks or repetitions; "
+            "compare on one ledger"
         )
     for attempts in (candidate, baseline):
         if not attempts.retained:
