@@ -1,10 +1,11 @@
 """Agents that misbehave, run by the real runner under the name `tests.runner.agents:Class`."""
 
 import asyncio
-from typing import Any
 
 import aiohttp
+from harbor.agents.agent_auth_resolution import ModelConnectionSpec
 from harbor.agents.base import BaseAgent
+from harbor.agents.capabilities import AgentCapabilities
 from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
 
@@ -13,10 +14,6 @@ class ScriptAgent(BaseAgent):
     """Runs one script in the environment."""
 
     SCRIPT = "true"
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._base_url = kwargs.get("base_url")
-        super().__init__(*args, **kwargs)
 
     @staticmethod
     def name() -> str:
@@ -102,6 +99,9 @@ echo "key sk-ant-api03-abcdefghij0123456789 and AKIAABCDEFGHIJKLMNOP" > /logs/ar
 class Caller(ScriptAgent):
     """Asks its model once, from the runner's process, and goes by the answer."""
 
+    MODEL_CONNECTION = ModelConnectionSpec()
+    capabilities = AgentCapabilities(base_url=True)
+
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         headers = {"Authorization": f"Bearer {self._extra_env['OPENAI_API_KEY']}"}
         body = {"model": "scripted-1", "messages": [{"role": "user", "content": instruction}]}
@@ -114,17 +114,16 @@ class Caller(ScriptAgent):
                 await environment.exec(f"echo {content} > /app/answer.txt")
 
 
+class Silent(Caller):
+    """Could ask, but does not."""
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        await environment.exec("echo 42 > /app/answer.txt")
+
+
 class PatientCaller(Caller):
     """Asks, then works for ever."""
 
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         await super().run(instruction, environment, context)
         await asyncio.sleep(6666)
-
-
-class InsideCaller(ScriptAgent):
-    """Shows what a process in the agent's container finds: its environment, and the files it can read."""
-
-    SCRIPT = (
-        "env > /logs/artifacts/env.txt; cat /var/run/assay/token /etc/assay/try.json > /logs/artifacts/t 2>&1"
-    )

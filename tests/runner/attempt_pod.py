@@ -61,8 +61,11 @@ class AttemptPod:
         (self.folder / "token").write_text(TOKEN)
 
     def spec(self) -> dict[str, Any]:
-        identity = {"runName": "nightly", "runUid": str(uuid.uuid4()), "namespace": "evals", "ledger": "six"}
-        identity |= {
+        identity: dict[str, Any] = {
+            "runName": "nightly",
+            "runUid": str(uuid.uuid4()),
+            "namespace": "evals",
+            "ledger": "six",
             "task": "tests/tiny",
             "variant": "v",
             "repetition": 0,

@@ -117,7 +117,9 @@ class GatewayDouble:
 @contextlib.asynccontextmanager
 async def serving(gateway: GatewayDouble, listener: socket.socket) -> AsyncIterator[GatewayDouble]:
     """The gateway, served on this socket."""
-    runner = web.AppRunner(gateway.application(), access_log=None, shutdown_timeout=1)
+    runner = web.AppRunner(
+        gateway.application(), access_log=None, shutdown_timeout=1, handler_cancellation=True
+    )
     await runner.setup()
     await web.SockSite(runner, listener).start()
     gateway.url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -36,6 +36,8 @@ def extract_task(archive: Path, target: Path) -> None:
 
 
 def _normalised(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo:
+    if member.name.startswith("/"):
+        raise tarfile.AbsolutePathError(member)
     safe = tarfile.data_filter(member, target)
     if not (safe.isreg() or safe.isdir() or safe.issym() or safe.islnk()):
         raise tarfile.SpecialFileError(member)

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _MANIFEST_SECONDS = 10.0
 """Time kept for the manifest when the files used up the upload's deadline."""
-_LAST_QUIT_SECONDS = 5.0
+_LAST_QUIT_SECONDS = 2.0
 
 
 async def run_try(pod: Pod, end: PodEnd) -> None:

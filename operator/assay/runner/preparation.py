@@ -48,14 +48,14 @@ async def prepare(pod: Pod, client: GatewayClient, siblings: Siblings, found: Pr
         _isolate(pod, found),
         _fetch_task(pod, client, Deadline(setup)),
         siblings.environment.wait_ready(pod.pending_seconds),
-        asyncio.to_thread(_import_harbor, pod.spec.agent.name),
+        asyncio.to_thread(_import_harbor, pod.spec.agent.name, bool(pod.spec.models)),
     )
 
 
-def _import_harbor(agent: str) -> None:
+def _import_harbor(agent: str, with_models: bool) -> None:
     """Import what the trial needs while the containers start: an agent with litellm takes ten seconds."""
     importlib.import_module("assay.runner.trial")
-    importlib.import_module("assay.runner.trial_config").import_agent(agent)
+    importlib.import_module("assay.runner.trial_config").import_agent(agent, with_models)
 
 
 def check_pin(pod: Pod, found: Prepared) -> None:

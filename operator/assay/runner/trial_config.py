@@ -1,6 +1,7 @@
 """From a try spec to Harbor's trial configuration, and what a task may not ask for."""
 
 import contextlib
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,10 +73,15 @@ class ModelAccess:
         return f"{root}/v1" if model.api == "OpenAIChat" else root
 
 
-def import_agent(name: str) -> None:
-    """Import the agent's class. An unknown name is left to Harbor, which says so when the trial is made."""
+def import_agent(name: str, with_models: bool) -> None:
+    """Import the agent's class, and litellm where Harbor will ask it about a model.
+
+    An unknown name is left to Harbor, which says so when the trial is made.
+    """
     with contextlib.suppress(ValueError, ImportError):
         AgentFactory.get_agent_class_from_config(AgentConfig(name=name))
+        if with_models:
+            importlib.import_module("litellm")
 
 
 def load_task(folder: Path, spec: TrySpec) -> Task:

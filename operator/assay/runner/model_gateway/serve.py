@@ -27,8 +27,10 @@ async def model_gateway(
         return
     gateway = ModelGateway(pod.spec.models, pod.spec.task.network, client, calls)
     scrubber.add(gateway.token)
-    # A cancelled handler would leave no record: the agent's end is noticed when the answer is written.
-    runner = web.AppRunner(gateway.application(), access_log=None, shutdown_timeout=5)
+    # A call that the agent gives up ends at the provider too.
+    runner = web.AppRunner(
+        gateway.application(), access_log=None, shutdown_timeout=2, handler_cancellation=True
+    )
     await runner.setup()
     await web.TCPSite(runner, _HOST, pod.model_gateway_port).start()
     uploads = asyncio.create_task(calls.upload_forever(evidence))

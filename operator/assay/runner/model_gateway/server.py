@@ -1,5 +1,6 @@
 """The HTTP server that the agent takes for its model provider."""
 
+import asyncio
 import json
 import logging
 import secrets
@@ -34,6 +35,8 @@ _DIALECTS: Mapping[ProviderAPI, Dialect] = {
 _ANSWER_PATHS: Mapping[ProviderAPI, str] = {"OpenAIChat": "chat/completions", "AnthropicMessages": "messages"}
 _COUNT_PATH = "messages/count_tokens"
 
+# Agents give up when their clock runs out; nobody else is to blame for it.
+_LEFT = "the agent left before the answer ended"
 _LARGEST_REQUEST = 64 << 20
 _LARGEST_ANSWER = 64 << 20
 _KEPT_BODY = 8 << 20
@@ -143,8 +146,11 @@ class ModelGateway:
             if self._network is NetworkMode.NONE and (tools := dialect.hosted_tools(body)):
                 return _refuse(call, dialect, tools)
             return await self._forward(request, dialect, call)
-        except BaseException as error:
-            call.error = call.error or f"the agent left: {type(error).__name__}"
+        except _AgentLeft:
+            call.error = _LEFT
+            return web.Response(status=499)
+        except asyncio.CancelledError:
+            call.error = _LEFT
             raise
         finally:
             self._record(dialect, call)
@@ -170,7 +176,7 @@ class ModelGateway:
                 call.fault = OutcomeClass.PROVIDER_RATE_LIMITED
                 if request.transport:
                     request.transport.abort()
-                raise
+                return _own_error(dialect, 502, "AnswerCut", "the answer was cut short")
             call.error = f"GatewayUnreachable: {error}"
             call.fault = OutcomeClass.INFRA_START
             return _own_error(
@@ -209,10 +215,10 @@ class ModelGateway:
                 for event in events.feed(chunk):
                     streamed.feed(event)
                     if not dialect.hides(event, call.request):
-                        await answer.write(event)
+                        await _write(answer, event)
             if events.rest.strip():
                 streamed.feed(events.rest)
-                await answer.write(events.rest)
+                await _write(answer, events.rest)
         except EventTooLarge as error:
             raise aiohttp.ClientPayloadError(str(error)) from error
         finally:
@@ -255,6 +261,18 @@ class ModelGateway:
             response=_bounded(call.response),
         )
         self._calls.add(record, _summary(call) if call.asks else None)
+
+
+class _AgentLeft(Exception):
+    """The agent closed its connection."""
+
+
+async def _write(answer: web.StreamResponse, data: bytes) -> None:
+    # Told apart from the provider's connection, whose loss is the same exception.
+    try:
+        await answer.write(data)
+    except ConnectionError as error:
+        raise _AgentLeft from error
 
 
 def _summary(call: _Call) -> CallSummary:
