@@ -1,6 +1,7 @@
 """What an EvaluationRun's status says, in words and tables for people."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from assay.api.conditions import Condition, find_condition, is_true
 from assay.api.evaluation_run import EvaluationRun
@@ -74,25 +75,34 @@ def vector_table(rows: Sequence[VectorRow]) -> Table:
 def _vector_row(row: VectorRow) -> Sequence[str]:
     return (
         row.variant,
-        row.score_strict or UNKNOWN,
-        row.score_valid or UNKNOWN,
+        _rate(row.score_strict),
+        _rate(row.score_valid),
         f"{row.valid}/{row.planned}",
-        row.coverage,
+        _rate(row.coverage),
         _mean(row.input_tokens, row.valid),
         _mean(row.output_tokens, row.valid),
         _mean(row.agent_seconds, row.valid),
         _mean(row.total_seconds, row.valid),
-        _mean(row.cost_usd, row.valid),
+        _cost(row.cost_usd),
         str(row.tries),
         str(row.infra_errors),
     )
+
+
+def _rate(value: str | None) -> str:
+    return UNKNOWN if value is None else f"{Decimal(value):.3f}"
 
 
 def _mean(value: Mean | None, expected: int) -> str:
     """The mean, with its n where not every valid attempt is in it."""
     if value is None or value.n == 0:
         return UNKNOWN
-    return value.mean if value.n == expected else f"{value.mean} (n={value.n})"
+    shown = f"{Decimal(value.mean):,.1f}"
+    return shown if value.n == expected else f"{shown} (n={value.n})"
+
+
+def _cost(value: Mean | None) -> str:
+    return UNKNOWN if value is None or value.n == 0 else value.mean
 
 
 def provenance(row: VectorRow) -> str:
