@@ -101,8 +101,8 @@ class Buildah:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def push(self, image_id: str, reference: str) -> None:
-        """Pushes an image uncompressed: a layer then has one digest everywhere, and travels only locally."""
-        options = ["--quiet", "--tls-verify=false", "--disable-compression", "--format", "oci"]
+        """Pushes an image to a registry on loopback that speaks plain HTTP."""
+        options = ["--quiet", "--tls-verify=false", "--format", "oci"]
         run([*self._base, "push", *options, image_id, f"docker://{reference}"])
 
 

@@ -22,6 +22,9 @@ _BLOB = re.compile(r"/v2/image/blobs/(sha256:[0-9a-f]{64})")
 _UPLOAD = re.compile(r"/v2/image/blobs/uploads/([0-9a-f]{32})")
 _MANIFEST = re.compile(r"/v2/image/manifests/(latest|sha256:[0-9a-f]{64})")
 _PIECE = 1024 * 1024
+# buildah remembers by registry address which compressed layer stands for which of its own. At another address
+# it compresses every layer again, so this port is taken where it is free.
+_PREFERRED_PORT = 48_731
 
 
 class ReceiverError(ImagesError):
@@ -33,11 +36,11 @@ class Receiver(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, blobs: Path) -> None:
+    def __init__(self, blobs: Path, port: int) -> None:
         self.blobs = blobs
         self.manifests: dict[str, bytes] = {}
         (blobs / "sha256").mkdir(parents=True, exist_ok=True)
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     @property
     def reference(self) -> str:
@@ -64,7 +67,7 @@ class Receiver(ThreadingHTTPServer):
 @contextmanager
 def receiver(blobs: Path) -> Iterator[Receiver]:
     """A receiver that serves until the block ends."""
-    with Receiver(blobs) as server:
+    with _bound(blobs) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
@@ -72,6 +75,13 @@ def receiver(blobs: Path) -> Iterator[Receiver]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def _bound(blobs: Path) -> Receiver:
+    try:
+        return Receiver(blobs, _PREFERRED_PORT)
+    except OSError:
+        return Receiver(blobs, 0)
 
 
 class _Handler(BaseHTTPRequestHandler):
