@@ -11,6 +11,9 @@ from assay.core.record import AttemptKey, TryRecord
 
 _PLACES = Decimal("0.000001")
 
+PIN_EXTERNAL = "PinExternal"
+"""A note of the runner about its own image: it says nothing about the try, so it does not flag one."""
+
 
 def decimal_string(value: Fraction | float) -> str:
     """A non-negative number as the API writes it: at most six places, no exponent, no trailing zeros."""
@@ -73,7 +76,7 @@ def vector_row(
         tries=len(tries),
         infra_errors=sum(record.rule.infrastructure for record in tries),
         refusals=sum(record.rule.refusal for record in tries),
-        flagged=sum(bool(record.flags) for record in retained),
+        flagged=sum(any(flag != PIN_EXTERNAL for flag in record.flags) for record in retained),
         harness_commit=_same(record.harness_commit for record in retained),
         harbor_version=_same(record.harbor_version for record in retained),
         ledger_digest=ledger_digest,

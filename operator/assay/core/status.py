@@ -27,7 +27,7 @@ from assay.core.pod_causes import Waiting
 from assay.core.reconcile import Decision, LiveTry
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.resolve import Problem
-from assay.core.scoring import vector_row
+from assay.core.scoring import PIN_EXTERNAL, vector_row
 from assay.core.try_spec import storage_of
 
 STALLED_SECONDS = 15 * 60
@@ -85,8 +85,13 @@ def resumed_at(run: EvaluationRun, now: datetime) -> datetime | None:
     return now if suspended.reason == RunReason.REQUESTED else None
 
 
-def make_status(run: EvaluationRun, findings: Findings, now: datetime) -> EvaluationRunStatus:
-    """The status to be written; equal to `run.status` where nothing changed."""
+def make_status(
+    run: EvaluationRun, findings: Findings, now: datetime, *, figures: bool = True
+) -> EvaluationRunStatus:
+    """The status to be written; equal to `run.status` where nothing changed.
+
+    Without `figures` the counts and the vector stay as they are: they take time on a large run.
+    """
     writer = _Conditions(run, now)
     writer.set(
         RunCondition.LEDGERS_VERIFIED, findings.ledgers is None, *_said(findings.ledgers, RunReason.VERIFIED)
@@ -105,7 +110,7 @@ def make_status(run: EvaluationRun, findings: Findings, now: datetime) -> Evalua
             "evidence_prefix": run_prefix(storage_of(run), run.metadata.uid),
         }
     decision, plan = findings.decision, findings.plan
-    if decision is not None and plan is not None:
+    if decision is not None and plan is not None and (figures or decision.finished):
         changes |= _figures(decision, plan)
     ended = _set_end(writer, run, findings)
     if ended and old.completed_at is None:
@@ -209,7 +214,10 @@ def _halt_reason(record: TryRecord) -> RunReason:
 
 def _set_progressing(writer: _Conditions, findings: Findings, ended: bool) -> None:
     if ended:
-        writer.set(RunCondition.PROGRESSING, False, RunReason.FINISHED)
+        failed = writer.find(RunCondition.FAILED)
+        lost = failed is not None and failed.status == "True"
+        reason = RunReason(failed.reason) if failed and lost else RunReason.FINISHED
+        writer.set(RunCondition.PROGRESSING, False, reason)
         return
     for problem, reason in (
         (findings.ledgers, RunReason.WAITING_FOR_LEDGERS),
@@ -270,6 +278,8 @@ def _set_publishable(writer: _Conditions, run: EvaluationRun, findings: Findings
     """False until later versions check drift, sentinels and integrity: the message says what is missing."""
     missing = [] if run.spec.baseline else ["no baseline"]
     missing += findings.plan.deviations if findings.plan else ()
+    if findings.decision and any(PIN_EXTERNAL in record.flags for record in findings.decision.tries):
+        missing += ["PinExternal: the runner image carries no ledger pin of its own"]
     missing += ["this version does not check drift, sentinels and integrity"]
     writer.set(RunCondition.PUBLISHABLE, False, RunReason.PREREQUISITES_MISSING, "; ".join(missing))
 

@@ -60,6 +60,7 @@ class RunLoop:
         """Until the run has ended or is gone."""
         while True:
             self.wake.clear()
+            begun = time.monotonic()
             try:
                 pause = await self._pass()
             except Exception:
@@ -73,8 +74,8 @@ class RunLoop:
                 await asyncio.wait_for(self.wake.wait(), pause)
             except TimeoutError:
                 continue
-            # Events come in bursts: one pass serves many.
-            await asyncio.sleep(SHORTEST_PAUSE_SECONDS)
+            # Events come in bursts: one pass serves many, the more the longer a pass takes.
+            await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, self.passed_at - begun))
 
     async def _pass(self) -> float | None:
         """One pass; seconds until the next one at the latest, None when there is none."""
@@ -167,14 +168,14 @@ class RunLoop:
 
     async def _tell(self, run: EvaluationRun, findings: Findings) -> float | None:
         """Write the status if it has changed; seconds until a write that was put off, or None."""
-        status = make_status(run, findings, datetime.now(UTC))
-        if status == self._status:
-            return None
-        transitions = _transitions(self._status, status)
         wait = self._written_at + self._context.settings.status_seconds - time.monotonic()
+        status = make_status(run, findings, datetime.now(UTC), figures=wait <= 0)
+        transitions = _transitions(self._status, status)
         urgent = transitions or status.started_at != self._status.started_at
         if wait > 0 and not urgent:
             return wait
+        if status == self._status:
+            return None
         await self._write(run, status, transitions)
         return None
 

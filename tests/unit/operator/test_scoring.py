@@ -79,6 +79,11 @@ def test_unknown_figures_are_left_out_with_their_number_shown() -> None:
     assert mean_of([None]) is None
 
 
+def test_a_note_about_the_image_flags_no_try() -> None:
+    assert row_of({"a": [1.0]}, flags=("PinExternal",)).flagged == 0
+    assert row_of({"a": [1.0]}, flags=("PinExternal", "UndeclaredConfig")).flagged == 1
+
+
 def test_the_harness_is_named_only_where_it_is_the_same_for_all() -> None:
     assert row_of({"a": [1.0]}, harbor_version="0.26.0").harbor_version == "0.26.0"
     assert row_of({"a": [1.0]}).harbor_version is None

@@ -80,6 +80,7 @@ def test_too_little_coverage_is_a_failure_that_names_the_most_frequent_cause() -
     assert (status, why) == ("True", "CoverageTooLow")
     assert "1 of 2 attempts have a score; spec.minCoveragePercent is 100" in message
     assert reason in message
+    assert said(told(observed), RunCondition.PROGRESSING)[1] == "CoverageTooLow", "kubectl get shows it"
     enough = make.run_object(minCoveragePercent=50)
     assert said(told(observed, enough), RunCondition.COMPLETE)[0] == "True"
 
