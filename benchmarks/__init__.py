@@ -1,0 +1,1 @@
+"""The figures that README quotes, each printed by the command that measures it."""
