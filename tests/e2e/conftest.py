@@ -51,4 +51,4 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     # A module's fixture that failed fails each of its tests: once is enough.
     if report.failed and item.path.parent.name == "e2e" and item.path.name not in _gathered:
         _gathered.add(item.path.name)
-        report.sections.append(("cluster", diagnostics.gather()))
+        report.sections.append(("cluster", diagnostics.saved(item.name)))

@@ -1,11 +1,24 @@
 """What a person would look at after a failure, gathered before the next test changes it."""
 
+import re
 import subprocess
+import tempfile
+from pathlib import Path
 
 from demo.install import RUN_NAMESPACE, SYSTEM_NAMESPACE
 from tests.e2e.bench import OPEN_NAMESPACE, RESTRICTED_NAMESPACE
 
 _NAMESPACES = (SYSTEM_NAMESPACE, RUN_NAMESPACE, RESTRICTED_NAMESPACE, OPEN_NAMESPACE)
+
+
+def saved(name: str) -> str:
+    """Gathers, writes it all to a file, and returns its beginning with the file's path."""
+    folder = Path(tempfile.gettempdir()) / "assay-e2e"
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}.txt"
+    text = gather()
+    file.write_text(text)
+    return "\n".join([*text.splitlines()[:60], f"… all of it: {file}"])
 
 
 def gather() -> str:

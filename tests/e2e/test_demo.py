@@ -1,5 +1,6 @@
 """`make demo`'s own command, with the operator killed in the middle: the result is the same."""
 
+import base64
 import json
 import re
 import subprocess
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 import pytest
 
 from assay.api.evaluation_run import EvaluationRun
+from demo import model_server
 from demo.install import ROOT, RUN_NAMESPACE, SYSTEM_NAMESPACE
-from demo.kube import RUNS
+from demo.kube import RUNS, SECRETS
 from tests.e2e.bench import Bench, RunHandle
 from tests.e2e.trouble import OPERATOR, kill
 
@@ -119,6 +121,14 @@ def test_every_model_call_is_on_record(demonstration: Demonstration) -> None:
             assert call["status"] == 200
             assert call["request"]["messages"]
             assert call["tokens"]["input"] > 0
+
+
+def test_the_providers_key_is_in_no_evidence_and_no_pod(bench: Bench, demonstration: Demonstration) -> None:
+    secret = bench.kube.get(SECRETS, RUN_NAMESPACE, model_server.NAME)
+    key = base64.b64decode(secret["data"]["api-key"])
+    for left in demonstration.run.evidence():
+        assert key not in left.everything()
+    assert key.decode() not in json.dumps(demonstration.run.pods())
 
 
 def test_kubectl_tells_the_story(bench: Bench, demonstration: Demonstration) -> None:

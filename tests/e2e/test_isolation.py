@@ -8,7 +8,6 @@ import pytest
 
 from demo.commands import apply
 from demo.install import RUN_NAMESPACE
-from demo.kube import has_condition
 from tests.e2e.bench import Bench, RunHandle, unique
 from tests.e2e.evidence import TryEvidence
 from tests.e2e.tasks import Task
@@ -87,15 +86,6 @@ def looked_around(bench: Bench) -> RunHandle:
     }
     apply([secret])
     storage = bench.target.storage
-    model = {
-        "role": "main",
-        "name": "openai/never-called",
-        "provider": {
-            "endpoint": "http://192.0.2.1/v1",
-            "api": "OpenAIChat",
-            "secretRef": {"name": provider, "key": "api-key"},
-        },
-    }
     hidden = [_hidden(text) for text in (PROVIDER_KEY, storage.secret_key, storage.access_key)]
     script = (
         _LOOK_AROUND.replace("SECRETS", json.dumps(hidden))
@@ -105,10 +95,8 @@ def looked_around(bench: Bench) -> RunHandle:
         )
     )
     ledger = bench.ledger(Task("look-around", solve=script))
-    # The script calls no model, so its try is not counted; what it found is in the evidence all the same.
-    limits = {"infrastructure": 0}
-    run = bench.run(ledger, bench.variant("oracle", models=[model]), retryLimits=limits)
-    run.wait(lambda found: has_condition("Complete")(found) or has_condition("Failed")(found), "the end")
+    run = bench.run(ledger, bench.variant("oracle"))
+    run.completed()
     return run
 
 
