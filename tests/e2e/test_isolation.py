@@ -134,9 +134,11 @@ def test_the_agent_reaches_the_gateway_and_nothing_else(findings: dict[str, Any]
 
 
 def test_the_agent_sees_its_own_processes_alone(findings: dict[str, Any]) -> None:
-    assert not [
-        name for name in findings["processes"] if name not in ("sandboxd", "bash", "python3", "sh", "tee")
-    ]
+    """Its script, and sandboxd under the name of its binary or of the link that it starts itself by."""
+    assert set(findings["processes"]) <= {"sandboxd", "exe", "bash", "solve.sh", "python3"}
+
+
+def test_the_agent_cannot_change_the_binary_that_serves_it(findings: dict[str, Any]) -> None:
     assert findings["writable"] is False
 
 
