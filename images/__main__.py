@@ -1,6 +1,7 @@
 """The command line: `python -m images build|push|list`."""
 
 import json
+import os
 import time
 from typing import Annotated
 
@@ -104,14 +105,19 @@ def _build(
 
 @app.command()
 def push(
-    registry: Annotated[str, typer.Option(help="HOST:PORT of the registry, with a path prefix if need be.")],
     names: Names = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            envvar="REGISTRY", help="HOST:PORT, with a path if need be; by default the local cluster's."
+        ),
+    ] = None,
     plain_http: Annotated[bool, typer.Option(help="The registry speaks HTTP without TLS.")] = False,
     bases: BasesOption = "local",
     base: BaseOption = None,
 ) -> None:
     """Copies built images from the cache into a registry, under their own paths and tags."""
-    from images.push import push_all
+    from images.push import local_registry, push_all
 
     chosen = _chosen_bases(bases, base)
     store = Store(cache_folder())
@@ -123,8 +129,19 @@ def push(
                 f"image {image.name} is not built as it is now: run `python -m images build {image.name}`"
             )
         pairs += [(reference, built) for reference in image.references]
-    for pushed in push_all(pairs, registry, plain_http=plain_http):
-        typer.echo(pushed)
+    if registry:
+        pushed = push_all(pairs, registry, plain_http=plain_http)
+    elif os.environ.get("CLUSTER") == "current":
+        raise UsageError(
+            "CLUSTER=current needs --registry (or REGISTRY): a registry that its nodes pull from"
+        )
+    elif local := local_registry():
+        pushed = push_all(pairs, local[0], inside=local[1])
+    else:
+        _say("images: no local cluster is up, so nothing is pushed; `make cluster-up images` does both")
+        return
+    for name in pushed:
+        typer.echo(name)
 
 
 @app.command(name="list")

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from images import ImagesError
 from images.store import Built, cache_folder
 
 _PARALLEL = 4
+
+Inside = Callable[[Sequence[str]], list[str]]
+"""Makes of an argv one that runs elsewhere, for example in a cluster's network namespace."""
 
 
 class PushError(ImagesError):
@@ -42,23 +46,49 @@ def in_registry(reference: str, registry: str) -> str:
     return f"{registry.rstrip('/')}/{path}"
 
 
-def push_all(images: list[tuple[str, Built]], registry: str, *, plain_http: bool) -> list[str]:
+def local_registry() -> tuple[str, Inside] | None:
+    """The local cluster's registry and how to run a command where it is reached; None if no cluster is up.
+
+    Raises PushError for a cluster that is up and not healthy.
+    """
+    from localcluster import ClusterError, connect
+    from localcluster.cluster import INSIDE, find
+    from localcluster.layout import Layout, Profile
+
+    started = find(Layout.of(Profile.NODE))
+    if INSIDE not in os.environ and not (started and started.alive()):
+        return None
+    try:
+        cluster = connect()
+    except ClusterError as error:
+        raise PushError(f"the local cluster takes no images: {error}") from None
+    if cluster.facts.registry is None:
+        raise PushError("the local cluster was started without a registry")
+    return cluster.facts.registry.address, cluster.command
+
+
+def push_all(
+    images: list[tuple[str, Built]], registry: str, *, plain_http: bool = False, inside: Inside = list
+) -> list[str]:
     """Pushes (reference, image) pairs, a few at a time; returns the pushed names with their digests.
 
-    Raises PushError for the first image that the registry did not take, or stored under another digest.
+    `inside` makes of an argv one that runs where the registry is reached. Raises PushError for the first
+    image that the registry did not take, or stored under another digest.
     """
     crane = find_crane()
+    options = ["--insecure"] if plain_http else []
+
+    def push(image: tuple[str, Built]) -> str:
+        reference, built = image
+        command = [str(crane), "push", *options, str(built.layout), in_registry(reference, registry)]
+        done = subprocess.run(inside(command), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            reason = (done.stderr.strip().splitlines() or ["crane said nothing"])[-1]
+            raise PushError(f"{reference} was not pushed to {registry}: {reason}")
+        pushed = done.stdout.strip()
+        if not pushed.endswith(built.digest):
+            raise PushError(f"{reference}: the registry has {pushed}, the cache has {built.digest}")
+        return pushed
+
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        return list(pool.map(lambda item: _push(crane, item[0], item[1], registry, plain_http), images))
-
-
-def _push(crane: Path, reference: str, built: Built, registry: str, plain_http: bool) -> str:
-    target = in_registry(reference, registry)
-    command = [str(crane), "push", *(["--insecure"] if plain_http else []), str(built.layout), target]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise PushError(f"{reference} was not pushed to {registry}: {done.stderr.strip().splitlines()[-1:]}")
-    pushed = done.stdout.strip()
-    if not pushed.endswith(built.digest):
-        raise PushError(f"{reference}: the registry has {pushed}, the cache has {built.digest}")
-    return pushed
+        return list(pool.map(push, images))
