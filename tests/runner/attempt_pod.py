@@ -172,7 +172,7 @@ class AttemptPod:
         await self.environment.ended()
         await self.terminate()
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 180) -> None:
         """Wait until something is true of the pod."""
         async with asyncio.timeout(seconds):
             while not condition():  # noqa: ASYNC110 - the condition lies in other processes

@@ -130,6 +130,27 @@ async def test_restarted_runner_runs_nothing(
     assert {"trial/trial.log", "trial/config.json", "runner.log"} <= set(gateway.files)
 
 
+async def test_runner_that_restarts_while_the_verifier_works(
+    make_pod: MakePod, gateway: GatewayDouble
+) -> None:
+    """The environment is gone for good by then; the verifier must be told all the same."""
+    async with make_pod(separate_task(test=SLOW_VERIFIER), separate=True) as pod:
+        await pod.start_runner()
+        siblings = asyncio.create_task(pod.main_containers())
+        assert pod.verifier is not None
+        verifier = pod.verifier
+        await pod.until(lambda: verifier.process is not None and verifier.has("/tmp/verifying"))
+        pod.kill_runner()
+        assert pod.runner is not None
+        await pod.runner.wait()
+        await pod.start_runner()
+        assert await siblings == [0, 0]
+        await pod.terminate()
+
+    assert gateway.manifest.result.outcome is OutcomeClass.RUNNER_RESTARTED
+    assert gateway.files["trial/artifacts/logs/artifacts/answer.txt"] == b"42\n"
+
+
 async def test_runner_that_restarts_after_its_manifest_repeats_its_message(
     make_pod: MakePod, gateway: GatewayDouble
 ) -> None:

@@ -68,6 +68,28 @@ async def test_every_step_of_a_task_is_judged(make_pod: MakePod, gateway: Gatewa
     )
 
 
+async def test_copy_only_verifier_whose_image_the_ledger_names(
+    make_pod: MakePod, gateway: GatewayDouble
+) -> None:
+    image = "example.test/task:1"
+    async with make_pod(separate_task(), separate=True, verifier_image=image) as pod:
+        await pod.run_to_end()
+
+    assert (gateway.manifest.result.outcome, gateway.manifest.result.reward) == (OutcomeClass.GRADED, 1)
+
+
+async def test_ledger_may_ask_for_a_separate_verifier_where_the_task_shares(
+    make_pod: MakePod, gateway: GatewayDouble
+) -> None:
+    task = shared_task()
+    task.toml = task.toml.replace("[task]", 'artifacts = ["/app/answer.txt"]\n[task]')
+    async with make_pod(task, separate=True) as pod:
+        codes = await pod.run_to_end()
+
+    assert codes == [0, 0]
+    assert (gateway.manifest.result.outcome, gateway.manifest.result.reward) == (OutcomeClass.GRADED, 1)
+
+
 async def test_agent_that_is_late_is_still_judged(make_pod: MakePod, gateway: GatewayDouble) -> None:
     async with make_pod(shared_task(), "tests.runner.agents:Sleeper", deadlines=Deadlines(agent=2)) as pod:
         await pod.run_to_end()

@@ -6,6 +6,7 @@ Whatever happens, the order at the end is the same: evidence, manifest, terminat
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from assay.api.evidence import Manifest, TryResult
@@ -15,6 +16,7 @@ from assay.runner.evidence import Evidence
 from assay.runner.execution import Execution, execute, harness_version
 from assay.runner.gateway_client import Deadline, GatewayClient, GatewayError, GatewayRefused
 from assay.runner.model_gateway.call_log import CallLog, upload_segments
+from assay.runner.preparation import IsolationProof
 from assay.runner.scrub import Scrubber
 from assay.runner.settings import Pod
 from assay.runner.siblings import Siblings
@@ -29,22 +31,33 @@ _MANIFEST_SECONDS = 10.0
 _LAST_QUIT_SECONDS = 2.0
 
 
-async def run_try(pod: Pod, end: PodEnd) -> None:
+async def run_try(pod: Pod, end: PodEnd, isolation: IsolationProof) -> None:
     """Run the try that this pod is for; returns when the pod may end."""
     siblings = Siblings(pod.paths.environment_socket, pod.paths.verifier_socket if pod.separate else None)
     state = RunnerState(pod.paths.state)
     scrubber = Scrubber()
     try:
-        message = await _recorded_end(pod, end, siblings, state, scrubber)
+        message = await _recorded_end(pod, end, siblings, state, scrubber, isolation)
         write_termination_message(pod.paths.termination_log, message)
         end.over()
         await quit_siblings(siblings, end)
     finally:
+        await _drop(isolation)
         await siblings.close()
 
 
+async def _drop(isolation: IsolationProof) -> None:
+    isolation.cancel()
+    await asyncio.gather(isolation, return_exceptions=True)
+
+
 async def _recorded_end(
-    pod: Pod, end: PodEnd, siblings: Siblings, state: RunnerState, scrubber: Scrubber
+    pod: Pod,
+    end: PodEnd,
+    siblings: Siblings,
+    state: RunnerState,
+    scrubber: Scrubber,
+    isolation: IsolationProof,
 ) -> bytes:
     """Run the try unless it ran before, and leave its evidence. Returns the termination message."""
     first = state.claim()
@@ -56,11 +69,11 @@ async def _recorded_end(
         evidence = Evidence(client, scrubber, state)
         execution = Execution(CallLog(pod.paths.calls, scrubber))
         if first:
-            await _execute(pod, client, evidence, siblings, scrubber, end, execution)
+            await _execute(pod, client, evidence, siblings, scrubber, isolation, end, execution)
         else:
             reason = "the runner's container restarted in the middle of the try; the agent is never run twice"
             execution.proposal = Proposal(OutcomeClass.RUNNER_RESTARTED, reason)
-        message = await _save(pod, client, evidence, state, execution)
+        message = await _save(pod, client, evidence, state, execution, scrubber)
     state.finish(message)
     return message
 
@@ -71,11 +84,12 @@ async def _execute(
     evidence: Evidence,
     siblings: Siblings,
     scrubber: Scrubber,
+    isolation: IsolationProof,
     end: PodEnd,
     execution: Execution,
 ) -> None:
     try:
-        await execute(pod, client, evidence, siblings, scrubber, end.rescue, execution)
+        await execute(pod, client, evidence, siblings, scrubber, isolation, end.rescue, execution)
     except Exception as error:
         log.exception("the try ended in a way that the runner does not know")
         reason = f"{type(error).__name__}: {error}"
@@ -85,12 +99,19 @@ async def _execute(
 
 
 async def _save(
-    pod: Pod, client: GatewayClient, evidence: Evidence, state: RunnerState, execution: Execution
+    pod: Pod,
+    client: GatewayClient,
+    evidence: Evidence,
+    state: RunnerState,
+    execution: Execution,
+    scrubber: Scrubber,
 ) -> bytes:
     """Upload everything, then the manifest. Returns the termination message."""
     began = time.monotonic()
     deadline = Deadline(pod.spec.deadlines.upload_seconds)
     proposal = execution.proposal or Proposal(OutcomeClass.UNRECOGNISED, "the try ended without an outcome")
+    # An exception's message may quote what the agent or a provider said.
+    proposal = replace(proposal, reason=scrubber.scrub_text(proposal.reason)[:1000])
     log.info(
         "outcome %s, reward %s: %s", proposal.outcome, proposal.reward, proposal.reason or "as it should be"
     )
@@ -106,7 +127,8 @@ async def _save(
         log.error("the evidence is not complete: %s", error)
         conflict = isinstance(error, GatewayRefused) and error.status == 409
         outcome = proposal.outcome if conflict else OutcomeClass.ARTIFACTS_PARTIAL
-        return termination_message(pod.spec.identity.job_name, pod.uid, outcome, reason=str(error))
+        reason = scrubber.scrub_text(str(error))
+        return termination_message(pod.spec.identity.job_name, pod.uid, outcome, reason=reason)
     return termination_message(
         pod.spec.identity.job_name, pod.uid, proposal.outcome, proposal.reward, digest, proposal.reason
     )

@@ -1,6 +1,7 @@
 """The `run` command: signals first, then the pod's settings, then the try."""
 
 import asyncio
+import importlib
 import logging
 import os
 from pathlib import Path
@@ -21,7 +22,7 @@ def run() -> int:
 async def _run(end: PodEnd) -> None:
     end.attach(asyncio.get_running_loop())
     # Imported here: a signal that comes meanwhile is already handled.
-    from assay.runner.attempt import run_try
+    from assay.runner.isolation import forbidden_addresses, probe_isolation
     from assay.runner.logs import configure_logs
     from assay.runner.settings import SettingsError, load_pod
 
@@ -30,11 +31,14 @@ async def _run(end: PodEnd) -> None:
     except SettingsError as error:
         await _unusable(end, str(error))
         return
+    addresses = forbidden_addresses(pod.spec.task.network, pod.api_server, pod.forbidden_address)
+    isolation = asyncio.ensure_future(probe_isolation(addresses))
     configure_logs(pod.paths.log, pod.spec.identity.job_name)
     pod.paths.state.mkdir(parents=True, exist_ok=True)
     (pod.paths.state / "pid").write_text(str(os.getpid()))
     _prepare_temporary_folder(pod.paths.work)
-    await run_try(pod, end)
+    attempt = await asyncio.to_thread(importlib.import_module, "assay.runner.attempt")
+    await attempt.run_try(pod, end, isolation)
 
 
 async def _unusable(end: PodEnd, reason: str) -> None:

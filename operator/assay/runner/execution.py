@@ -14,7 +14,7 @@ from assay.runner.evidence import Evidence
 from assay.runner.gateway_client import GatewayClient
 from assay.runner.guard import TamperGuard
 from assay.runner.model_gateway.call_log import CallLog
-from assay.runner.preparation import NotPrepared, Prepared, prepare
+from assay.runner.preparation import IsolationProof, NotPrepared, Prepared, prepare
 from assay.runner.scrub import Scrubber
 from assay.runner.settings import Pod
 from assay.runner.siblings import Siblings
@@ -42,12 +42,13 @@ async def execute(
     evidence: Evidence,
     siblings: Siblings,
     scrubber: Scrubber,
+    isolation: IsolationProof,
     end: asyncio.Event,
     execution: Execution,
 ) -> None:
     """Run the try and fill `execution`; its proposal is set when this returns. Raises nothing foreseen."""
     try:
-        await _unless_ended(prepare(pod, client, siblings, execution.prepared), end)
+        await _unless_ended(prepare(pod, client, siblings, isolation, execution.prepared), end)
     except NotPrepared as error:
         execution.proposal = Proposal(error.outcome, str(error)[:1000], flags=tuple(execution.prepared.flags))
         return

@@ -12,7 +12,7 @@ from assay.api.evidence import IsolationProbe
 from assay.api.outcome import OutcomeClass
 from assay.runner.archive import BadArchive, extract_task
 from assay.runner.gateway_client import Deadline, DigestMismatch, GatewayClient, GatewayError, GatewayRefused
-from assay.runner.isolation import IsolationAbsent, forbidden_addresses, probe_isolation
+from assay.runner.isolation import IsolationAbsent
 from assay.runner.sandbox import SandboxError
 from assay.runner.settings import Pod
 from assay.runner.siblings import Siblings
@@ -21,6 +21,10 @@ log = logging.getLogger(__name__)
 
 PIN_EXTERNAL = "PinExternal"
 """The runner's image carries no pin, so the ledger's digest rests on the operator alone."""
+
+
+IsolationProof = asyncio.Future[list[IsolationProbe]]
+"""The probes, begun as early as the runner can, because they take a second at least."""
 
 
 class NotPrepared(RuntimeError):
@@ -40,12 +44,14 @@ class Prepared:
     flags: list[str] = field(default_factory=list)
 
 
-async def prepare(pod: Pod, client: GatewayClient, siblings: Siblings, found: Prepared) -> None:
+async def prepare(
+    pod: Pod, client: GatewayClient, siblings: Siblings, isolation: IsolationProof, found: Prepared
+) -> None:
     """Do everything at once, filling `found`. Raises NotPrepared for the first failure."""
     check_pin(pod, found)
     setup = pod.spec.deadlines.setup_seconds
     await _all(
-        _isolate(pod, found),
+        _isolate(isolation, found),
         _fetch_task(pod, client, Deadline(setup)),
         siblings.environment.wait_ready(pod.pending_seconds),
         asyncio.to_thread(_import_harbor, pod.spec.agent.name, bool(pod.spec.models)),
@@ -72,11 +78,10 @@ def check_pin(pod: Pod, found: Prepared) -> None:
         )
 
 
-async def _isolate(pod: Pod, found: Prepared) -> None:
+async def _isolate(isolation: IsolationProof, found: Prepared) -> None:
     begin = time.monotonic()
-    addresses = forbidden_addresses(pod.spec.task.network, pod.api_server, pod.forbidden_address)
     try:
-        found.probes = await probe_isolation(addresses)
+        found.probes = await isolation
     except IsolationAbsent as error:
         found.probes = error.probes
         raise

@@ -13,10 +13,12 @@ HOLD_BACK = 8192
 
 _SHAPES = re.compile(
     rb"""
-      (?P<anthropic> sk-ant-[A-Za-z0-9_-]{4,512} )
-    | (?P<openai>    sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{4,512} | sk-[A-Za-z0-9_-]{20,512} )
-    | (?P<google>    AIzaSy[A-Za-z0-9_-]{6,128} )
-    | (?P<aws>       (?:AKIA|ASIA)[A-Z0-9]{12,64} )
+      (?P<anthropic> (?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{4,512} )
+    | (?P<openai>    (?<![A-Za-z0-9])
+                     (?: sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{4,512}
+                       | sk-(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{20,512} ) )
+    | (?P<google>    (?<![A-Za-z0-9])AIzaSy[A-Za-z0-9_-]{6,128} )
+    | (?P<aws>       (?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{12,64} )
     | (?P<jwt>       eyJ[A-Za-z0-9_-]{8,3072}\.eyJ[A-Za-z0-9_-]{8,3072}\.[A-Za-z0-9_-]{8,1024} )
     | (?P<bearer>    (?i:bearer)[ \t]{1,8}
                      (?: (?=[^\s"'\\]{0,64}[0-9])[A-Za-z0-9._~+/=-]{6,4096} | [A-Za-z0-9._~+/=-]{20,4096} ) )
@@ -26,6 +28,7 @@ _SHAPES = re.compile(
 )
 _HEADER_VALUE = re.compile(rb"[^\s\"',}\\\[:=]{1,512}$")
 _MINIMAL_SECRET = 8
+_LINE = 1024
 
 
 class Scrubber:
@@ -69,6 +72,8 @@ class Scrubber:
     def _safe_cut(self, buffer: bytes) -> int:
         """A position that no match crosses. Matches are shorter than what is held back, so complete."""
         cut = len(buffer) - HOLD_BACK
+        # Preferably at a line's end, because what stands before a key decides whether it is one.
+        cut = buffer.rfind(b"\n", cut - _LINE, cut) + 1 or cut
         patterns = [pattern for pattern in (self._literal, _SHAPES) if pattern]
         spans = sorted(match.span() for pattern in patterns for match in pattern.finditer(buffer))
         for start, end in reversed(spans):

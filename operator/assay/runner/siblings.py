@@ -50,14 +50,19 @@ class Siblings:
         return [self.environment, *([self.verifier] if self.verifier else [])]
 
     async def quit_all(self) -> None:
-        """Tell every sibling to quit, in their order, also one that has yet to start. Runs until all did."""
-        for sibling in self.all:
-            while not sibling.gone:
-                await self._try_quit(sibling)
+        """Tell every sibling to quit, also one that has yet to start. Runs until all did.
+
+        At once, because a restarted runner cannot tell a container that has ended from one that will start.
+        """
+        await asyncio.gather(*(self._quit_for_certain(sibling) for sibling in self.all))
 
     async def close(self) -> None:
         for sibling in self.all:
             await sibling.client.close()
+
+    async def _quit_for_certain(self, sibling: Sibling) -> None:
+        while not sibling.gone:
+            await self._try_quit(sibling)
 
     async def _try_quit(self, sibling: Sibling) -> None:
         try:
@@ -65,7 +70,7 @@ class Siblings:
                 await sibling.wait_ready(_POLL_SECONDS)
             await sibling.quit()
         except SandboxNotReady:
-            log.info("waiting for %s to start, to tell it to quit", sibling.name)
+            log.info("%s does not answer; it is told to quit when it does", sibling.name)
         except SandboxLost:
             sibling.gone = True
         except SandboxError as error:

@@ -205,6 +205,8 @@ async def _memory_kills(pod: PodContext, *, verifier: bool) -> int:
         status = await sibling.client.stat()
     except SandboxError:
         return 0
+    for kill in status.memory_kills:
+        log.warning("%s: %s was killed for want of memory: %s", sibling.name, kill.command, kill)
     return len(status.memory_kills) + status.kernel_oom_kills
 
 
