@@ -4,9 +4,13 @@ import json
 
 from pydantic import BaseModel
 
+from assay.api.attempt_record import AttemptRecord, RunRecord
 from assay.api.evidence import CallRecord, Manifest, TerminationMessage
 from assay.api.ledger_build_file import LedgerBuildFile
 from assay.api.ledgerfile import LedgerHeader, TaskLine
+from assay.api.price_sheet import PriceSheet
+from assay.api.report import Report
+from assay.api.suite import SuiteDefinition
 from assay.api.tryspec import TrySpec
 
 RECORDS: dict[str, type[BaseModel]] = {
@@ -17,6 +21,11 @@ RECORDS: dict[str, type[BaseModel]] = {
     "manifest": Manifest,
     "call": CallRecord,
     "termination-message": TerminationMessage,
+    "attempt-record": AttemptRecord,
+    "run-record": RunRecord,
+    "suite": SuiteDefinition,
+    "price-sheet": PriceSheet,
+    "report": Report,
 }
 
 

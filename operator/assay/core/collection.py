@@ -1,0 +1,183 @@
+"""Collects a stream of records into what reports are made of; order and duplicates change nothing."""
+
+import hashlib
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from assay.api.attempt_record import AttemptRecord, RecordSource, ResourceUse
+from assay.api.outcome import OutcomeClass
+from assay.core.canonical import digest_of
+from assay.core.prices import Cost, Prices
+from assay.core.record_totals import Attempt, Replaced, first_try_reward, kept_of
+from assay.core.records_file import Place, RecordsError
+
+NO_PRICES = Cost(None, "no price sheet was given")
+NO_CALLS = Cost(Decimal())
+
+
+class Pair(NamedTuple):
+    """A ledger and a variant: one row of the vector."""
+
+    ledger: str
+    variant: str
+
+
+@dataclass(slots=True)
+class PairRecords:
+    """All that is kept of the records of one ledger and variant."""
+
+    run: str
+    run_uid: str | None
+    source: RecordSource
+    attempts: dict[tuple[str, int], Attempt] = field(default_factory=lambda: defaultdict(Attempt))
+    replaced: Replaced = field(default_factory=Replaced)
+    tries: int = 0
+    outcomes: Counter[OutcomeClass] = field(default_factory=Counter)
+    harnesses: set[tuple[str | None, str | None, str | None]] = field(default_factory=set)
+    """(Assay's version, its commit, Harbor's version) of the tries."""
+    agents: set[tuple[str | None, str | None]] = field(default_factory=set)
+    models: set[str] = field(default_factory=set)
+    """Models that were declared or called."""
+    fingerprint: str | None = None
+    starts: list[datetime] = field(default_factory=list)
+    """Start of each first try, as far as known."""
+    resources: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Digests of what was asked for, by task."""
+
+
+class Collection:
+    """Every record so far. `add` raises RecordsError for a record that contradicts the others."""
+
+    def __init__(self, prices: Prices | None = None) -> None:
+        self.prices = prices
+        self.pairs: dict[Pair, PairRecords] = {}
+        self.ledger_digests: dict[str, str | None] = {}
+        self.called_models: set[str] = set()
+        self.records = 0
+        """Different records; a duplicate counts once."""
+        self._seen: dict[tuple[Pair, str, int, int], tuple[bytes, Place]] = {}
+        self._retained: dict[tuple[Pair, str, int], tuple[int, Place]] = {}
+        self._fingerprints: dict[str, tuple[str | None, Place]] = {}
+        self._resource_digests: dict[str, str] = {}
+
+    def add_all(self, records: Iterable[tuple[Place, AttemptRecord]]) -> None:
+        """Add every record of a stream."""
+        for place, record in records:
+            self.add(place, record)
+
+    def add(self, place: Place, record: AttemptRecord) -> None:
+        """Add a record. The very same record again changes nothing."""
+        pair = Pair(sys.intern(record.ledger), sys.intern(record.variant))
+        task = sys.intern(record.task)
+        self._check_ledger(place, record)
+        found = self._pair(place, pair, record)
+        if not self._is_new(place, pair, task, record):
+            return
+        self.records += 1
+        cost = self._cost(record)
+        attempt = found.attempts[task, record.repetition]
+        if record.retained:
+            self._check_only_retained(place, pair, task, record)
+            attempt.kept = kept_of(record, cost)
+        else:
+            found.replaced.add(record, cost)
+        if record.try_number == 1:
+            attempt.first_try = first_try_reward(record)
+            if record.started_at is not None:
+                found.starts.append(record.started_at)
+        if record.try_number > attempt.last_try:
+            attempt.last_try, attempt.last_outcome = record.try_number, record.outcome
+            attempt.last_reason = record.reason
+        self._note_facts(found, task, record)
+
+    def _cost(self, record: AttemptRecord) -> Cost:
+        if record.calls is not None and not record.calls:
+            return NO_CALLS
+        return self.prices.of_calls(record.calls) if self.prices else NO_PRICES
+
+    def _note_facts(self, found: PairRecords, task: str, record: AttemptRecord) -> None:
+        found.tries += 1
+        found.outcomes[record.outcome] += 1
+        harness = record.harness
+        found.harnesses.add((harness.assay, harness.commit, harness.harbor))
+        found.agents.add((harness.agent, harness.agent_version))
+        found.models.update(record.models)
+        for call in record.calls or ():
+            if call.model is not None:
+                self.called_models.add(call.model)
+        if record.resources is not None:
+            found.resources[task].add(self._resources(record.resources))
+
+    def _resources(self, use: ResourceUse) -> str:
+        asked = repr((use.requested, use.limit))
+        known = self._resource_digests.get(asked)
+        if known is None:
+            asked_for = use.model_dump(mode="json", exclude={"peak"}, exclude_none=True)
+            known = self._resource_digests[asked] = digest_of(asked_for)
+        return known
+
+    def _check_ledger(self, place: Place, record: AttemptRecord) -> None:
+        known = self.ledger_digests.setdefault(record.ledger, record.ledger_digest)
+        if known != record.ledger_digest:
+            raise RecordsError(
+                f"{place}: ledgerDigest of ledger {record.ledger} is {record.ledger_digest}, of earlier "
+                f"records {known}: these are two ledgers; score them apart"
+            )
+        fingerprint, first = self._fingerprints.setdefault(
+            record.variant, (record.variant_fingerprint, place)
+        )
+        if fingerprint != record.variant_fingerprint:
+            raise RecordsError(
+                f"{place}: variantFingerprint of variant {record.variant} is {record.variant_fingerprint}, "
+                f"at {first} it is {fingerprint}: these are two variants; give them two names"
+            )
+
+    def _pair(self, place: Place, pair: Pair, record: AttemptRecord) -> PairRecords:
+        found = self.pairs.get(pair)
+        if found is None:
+            found = self.pairs[pair] = PairRecords(record.run, record.run_uid, record.source)
+            found.fingerprint = record.variant_fingerprint
+        if (found.run, found.run_uid) != (record.run, record.run_uid):
+            raise RecordsError(
+                f"{place}: run is {record.run} ({record.run_uid}), earlier records of variant "
+                f"{pair.variant} on ledger {pair.ledger} are of run {found.run} ({found.run_uid}): "
+                "score each run alone, then use `assay compare`"
+            )
+        return found
+
+    def _is_new(self, place: Place, pair: Pair, task: str, record: AttemptRecord) -> bool:
+        content = hashlib.blake2b(record.model_dump_json().encode(), digest_size=16).digest()
+        identity = (pair, task, record.repetition, record.try_number)
+        if identity not in self._seen:
+            self._seen[identity] = content, place
+            return True
+        known, first = self._seen[identity]
+        if known != content:
+            raise RecordsError(
+                f"{place}: try {record.try_number} of repetition {record.repetition} of task {task}, variant "
+                f"{pair.variant} disagrees with {first}: keep the record that manifest.json supports"
+            )
+        return False
+
+    def _check_only_retained(self, place: Place, pair: Pair, task: str, record: AttemptRecord) -> None:
+        number, first = self._retained.setdefault((pair, task, record.repetition), (record.try_number, place))
+        if number != record.try_number:
+            raise RecordsError(
+                f"{place}: retained is true for try {record.try_number} of repetition {record.repetition} of "
+                f"task {task}, variant {pair.variant}, and for try {number} at {first}: only one try can decide"
+            )
+
+
+def resource_digest(pairs: Mapping[Pair, PairRecords], ledger: str) -> str | None:
+    """One digest over what all tries on a ledger asked for; None where no record says it."""
+    asked: dict[str, set[str]] = defaultdict(set)
+    for pair, found in pairs.items():
+        if pair.ledger == ledger:
+            for task, digests in found.resources.items():
+                asked[task] |= digests
+    return digest_of({task: sorted(digests) for task, digests in asked.items()}) if asked else None

@@ -1,0 +1,169 @@
+"""The conditions under which figures may stand as a ranking (design §8). Every one that fails is a reason."""
+
+from collections.abc import Iterator, Mapping
+
+from assay.api.attempt_record import RecordSource, RunRecord
+from assay.core.collection import Pair, PairRecords
+from assay.core.figures.attempts import VariantAttempts
+from assay.core.figures.drift_gate import DriftGate
+from assay.core.figures.observations import HackingVerdict
+from assay.core.score_input import ScoreInput
+
+Attempts = Mapping[Pair, VariantAttempts]
+
+
+def reasons_against(given: ScoreInput, attempts: Attempts, gate: DriftGate) -> list[str]:
+    """Why the figures may not be published; empty if they may."""
+    return list(
+        dict.fromkeys(
+            [
+                *_ledgers(given),
+                *_runs(given),
+                *_baseline(given),
+                *_sentinels(given, attempts),
+                *_coverage(attempts),
+                *_integrity(given),
+                *gate.reasons,
+                *_prices(given),
+            ]
+        )
+    )
+
+
+def _ledgers(given: ScoreInput) -> Iterator[str]:
+    for ledger in given.ledgers.values():
+        if ledger.digest is None:
+            yield f"ledger {ledger.name}: the results were not run on a frozen ledger"
+        elif ledger.file is None:
+            yield f"ledger {ledger.name}: its file was not given, so tasks and clusters are not verified"
+
+
+def _runs(given: ScoreInput) -> Iterator[str]:
+    for pair, found in sorted(given.collection.pairs.items()):
+        if found.source is not RecordSource.ASSAY:
+            yield f"run {found.run}: its results are imported, not run under a plan"
+            continue
+        run = given.run_of(pair)
+        if run is None:
+            yield f"run {found.run}: its run record (run.json) was not given"
+    for run in given.runs.values():
+        yield from _run(given, run)
+
+
+def _run(given: ScoreInput, run: RunRecord) -> Iterator[str]:
+    if run.completed_at is None:
+        yield f"run {run.name} has not ended"
+    for deviation in run.deviations:
+        yield f"run {run.name} departs from its plan: {deviation}"
+    if run.reused_results:
+        yield f"run {run.name} reuses results of earlier runs: its baseline is not fresh"
+    if run.order_seed is None:
+        yield f"run {run.name}: baseline and candidates were not interleaved in a seeded random order"
+    starts = [
+        start
+        for found in given.collection.pairs.values()
+        if found.run_uid == run.uid
+        for start in found.starts
+    ]
+    for ledger in run.ledgers:
+        scored = given.ledgers.get(ledger.name)
+        if scored is not None and scored.digest != ledger.digest:
+            yield (
+                f"ledger {ledger.name}: run {run.name} pinned {ledger.digest}, "
+                f"the records name {scored.digest}"
+            )
+        if not ledger.verified:
+            yield f"ledger {ledger.name} was not verified before run {run.name}"
+        if ledger.frozen_at is None:
+            yield f"ledger {ledger.name}: it is not on record when it was frozen"
+        elif starts and ledger.frozen_at >= min(starts):
+            yield f"ledger {ledger.name} was frozen after the first try had started"
+
+
+def _baseline(given: ScoreInput) -> Iterator[str]:
+    if given.baseline is None:
+        yield "there is no baseline"
+        return
+    for ledger in given.ledgers:
+        mine = given.collection.pairs.get(Pair(ledger, given.baseline))
+        if mine is None:
+            yield f"ledger {ledger} has no result of baseline {given.baseline}"
+            continue
+        for pair, found in sorted(given.collection.pairs.items()):
+            if pair.ledger != ledger or pair.variant == given.baseline:
+                continue
+            if found.run_uid != mine.run_uid:
+                yield f"ledger {ledger}: variant {pair.variant} and the baseline are of different runs"
+            elif not _overlap(mine, found):
+                yield f"ledger {ledger}: variant {pair.variant} did not run beside the baseline"
+
+
+def _overlap(first: PairRecords, second: PairRecords) -> bool:
+    """Whether first tries of the one started between those of the other. Unknown times are no proof."""
+    if not first.starts or not second.starts:
+        return False
+    return min(first.starts) <= max(second.starts) and min(second.starts) <= max(first.starts)
+
+
+def _sentinels(given: ScoreInput, attempts: Attempts) -> Iterator[str]:
+    for ledger in given.ledgers:
+        found = {given.sentinel(pair.variant): pair for pair in attempts if pair.ledger == ledger}
+        for agent, expected in (("oracle", 1.0), ("nop", 0.0)):
+            pair = found.get(agent)
+            if pair is None:
+                yield f"ledger {ledger} has no {agent} sentinel"
+                continue
+            wrong = [
+                task
+                for task, observed in attempts[pair].by_task.items()
+                if any(one.reward not in (None, expected) for one in observed)
+            ]
+            if wrong:
+                yield (
+                    f"ledger {ledger}: the {agent} sentinel did not give {expected:g} on "
+                    f"{len(wrong)} of {len(attempts[pair].by_task)} tasks, e.g. {wrong[0]}"
+                )
+
+
+def _coverage(attempts: Attempts) -> Iterator[str]:
+    for pair, found in attempts.items():
+        valid = len(found.retained)
+        if valid < found.planned:
+            yield (
+                f"ledger {pair.ledger}, variant {pair.variant}: {found.planned - valid} of {found.planned} "
+                "attempts have no valid result"
+            )
+
+
+def _integrity(given: ScoreInput) -> Iterator[str]:
+    if given.suite is None:
+        yield "no suite says which integrity checks the results need"
+        return
+    for pair, found in sorted(given.collection.pairs.items()):
+        component = given.component_of(pair.ledger)
+        if component is None or given.sentinel(pair.variant):
+            continue
+        kept = [attempt.kept for attempt in found.attempts.values() if attempt.kept]
+        if component.reward_hacking_judged:
+            unread = sum(one.reward > 0 and one.hacking is HackingVerdict.NOT_READ for one in kept)
+            if unread:
+                yield (
+                    f"ledger {pair.ledger}, variant {pair.variant}: {unread} passing attempts were not read "
+                    "for reward hacking"
+                )
+        if given.suite.rules.model_refusals_judged:
+            unread = sum(one.calls_models and not one.refusal_read for one in kept)
+            if unread:
+                yield (
+                    f"ledger {pair.ledger}, variant {pair.variant}: {unread} attempts were not read for "
+                    "refusals by the model"
+                )
+
+
+def _prices(given: ScoreInput) -> Iterator[str]:
+    prices = given.collection.prices
+    if prices is None:
+        if given.collection.called_models:
+            yield "no price sheet: costs are not known"
+    elif prices.sheet.reviewed is None:
+        yield "no person has reviewed the price sheet"
