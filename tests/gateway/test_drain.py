@@ -56,7 +56,7 @@ class SlowStream:
 @pytest.fixture
 async def stream() -> AsyncIterator[SlowStream]:
     started = SlowStream()
-    await started.server.start_server()
+    await started.server.start_server(shutdown_timeout=1)
     yield started
     started.go_on.set()
     await started.server.close()

@@ -37,7 +37,7 @@ class Provider:
         self._server = TestServer(app)
 
     async def start(self) -> None:
-        await self._server.start_server()
+        await self._server.start_server(shutdown_timeout=1)
 
     async def stop(self) -> None:
         await self._server.close()
