@@ -16,6 +16,8 @@ PART_BYTES = 8 * 1024 * 1024
 """Above this size a stream becomes a multipart upload in parts of this size."""
 LARGEST_OBJECT_BYTES = 10_000 * PART_BYTES
 """S3 allows 10,000 parts."""
+HASHED_INLINE_BYTES = 64 * 1024
+"""Hashing so much takes less time than asking a thread to do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,10 @@ class StreamUpload:
 
     async def _count(self, body: bytearray) -> None:
         self._size += len(body)
-        await self._run(self._hash.update, body)
+        if len(body) <= HASHED_INLINE_BYTES:
+            self._hash.update(body)
+        else:
+            await self._run(self._hash.update, body)
 
     async def _checked(self) -> StoredObject:
         stored = StoredObject(self._key, self._size, f"sha256:{self._hash.hexdigest()}")

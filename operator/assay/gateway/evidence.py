@@ -6,6 +6,7 @@ from aiohttp import web
 from pydantic import TypeAdapter, ValidationError
 
 from assay.adapters.s3 import AsyncS3Store, NoSuchKey, StoredObject
+from assay.adapters.s3_upload import PART_BYTES
 from assay.api.base import Digest, RelativePath
 from assay.api.evidence import EvidenceFile
 from assay.gateway.auth import Caller
@@ -35,7 +36,9 @@ class Evidence:
         path = _checked_path(request.match_info["path"], caller)
         wanted = _wanted_digest(request)
         refuse_larger(request, self._settings.evidence_file_bytes)
-        await self._refuse_if_sealed(caller)
+        if request.content_length is None or request.content_length > PART_BYTES:
+            # Only lest a large body be sent in vain: what counts is the look before the object appears.
+            await self._refuse_if_sealed(caller)
 
         async def before_publish(stored: StoredObject) -> None:
             _compare(stored, request.content_length, wanted)
