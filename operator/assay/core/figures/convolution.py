@@ -71,22 +71,32 @@ def distribution_of_sum(terms: Mapping[Term, int]) -> Distribution:
 
 def tail_probability(sums: Sequence[Distribution], threshold: int) -> float:
     """P(X₁ + X₂ + … ≥ threshold) of independent sums; TooManySumsError if there are too many totals."""
-    parts = sorted(sums, key=lambda one: len(one.values))
+    parts = sorted(sums, key=lambda one: len(one.values), reverse=True)
     if not all(part.exact for part in parts):
         parts = [_normalised(part) for part in parts]
-    states = prod(len(part.values) for part in parts[:-1])
-    if states > MAX_STATES:
-        raise TooManySumsError(states)
-    others: dict[int, int | float] = {0: 1}
-    for part in parts[:-1]:
-        others = _added(others, zip(part.values, part.weights, strict=True))
-    largest = parts[-1]
-    above = [*accumulate(reversed(largest.weights), initial=0)][::-1]
-    hits = sum(
-        weight * above[bisect_left(largest.values, threshold - value)] for value, weight in others.items()
-    )
+    # The total is never spelled out: it meets in the middle, each value of one half with a tail of the other.
+    halves: tuple[list[Distribution], list[Distribution]] = ([], [])
+    for part in parts:
+        min(halves, key=_states).append(part)
+    first, second = (_spelled_out(half) for half in halves)
+    values = sorted(first)
+    above = [*accumulate((first[value] for value in reversed(values)), initial=0)][::-1]
+    hits = sum(weight * above[bisect_left(values, threshold - value)] for value, weight in second.items())
     share = hits / prod(sum(part.weights) for part in parts)
     return min(1.0, share + sum(part.cut for part in parts))
+
+
+def _states(half: Sequence[Distribution]) -> int:
+    return prod(len(part.values) for part in half)
+
+
+def _spelled_out(half: Sequence[Distribution]) -> dict[int, int | float]:
+    if len(half) > 1 and (states := _states(half)) > MAX_STATES:
+        raise TooManySumsError(states)
+    total: dict[int, int | float] = {0: 1}
+    for part in half:
+        total = _added(total, zip(part.values, part.weights, strict=True))
+    return total
 
 
 def critical_value(sums: Distribution, level: float) -> int | None:
