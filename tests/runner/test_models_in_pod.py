@@ -112,8 +112,7 @@ async def test_agent_that_is_late_in_the_middle_of_a_call_is_graded(
     assert [record.error for record in gateway.records] == ["the agent left before the answer ended"]
 
 
-@pytest.mark.parametrize("name", ["openai/scripted-1", "scripted-1"])
-async def test_terminus_2_solves_the_task(make_pod: MakePod, gateway: GatewayDouble, name: str) -> None:
+async def test_terminus_2_solves_the_task(make_pod: MakePod, gateway: GatewayDouble) -> None:
     """A real agent: Harbor's terminus-2, through litellm, with tmux in the container."""
     if shutil.which("tmux") is None:
         pytest.skip("the containers of this test have the machine's programs, and it has no tmux")
@@ -127,9 +126,7 @@ async def test_terminus_2_solves_the_task(make_pod: MakePod, gateway: GatewayDou
     gateway.provider = scripted
     arguments = {"max_turns": 5, "record_terminal_session": False}
     fields = {"version": "2.0.0", "arguments": arguments}
-    async with make_pod(
-        shared_task(), "terminus-2", agent_fields=fields, models=[MODEL | {"name": name}]
-    ) as pod:
+    async with make_pod(shared_task(), "terminus-2", agent_fields=fields, models=[MODEL]) as pod:
         await pod.run_to_end()
 
     result = gateway.manifest.result

@@ -148,10 +148,7 @@ async def test_agent_that_removes_its_own_folder_is_judged(make_pod: MakePod, ga
     ("test", "outcome", "words"),
     [
         ("echo -1 > /logs/verifier/reward.txt", OutcomeClass.VERIFIER_CRASH, "-1"),
-        ("true", OutcomeClass.VERIFIER_CRASH, "neither"),
-        ("echo nan > /logs/verifier/reward.txt", OutcomeClass.INVALID_RESULT, "nan"),
         ("echo '{\"reward\": true}' > /logs/verifier/reward.json", OutcomeClass.INVALID_RESULT, "True"),
-        ("echo 1.7 > /logs/verifier/reward.txt", OutcomeClass.INVALID_RESULT, "1.7"),
         (
             "cd /logs/verifier; echo 1 > reward.txt; echo '{\"reward\": 0}' > reward.json",
             OutcomeClass.INVALID_RESULT,
