@@ -63,6 +63,7 @@ _HALT_REASONS = {
     OutcomeClass.PROVIDER_FUNDS: RunReason.PROVIDER_FUNDS,
     OutcomeClass.LEDGER_MISMATCH: RunReason.LEDGER_MISMATCH,
 }
+RESUMED = "the run was resumed: what had stopped it is tried again"
 GO_ON = "Then set spec.suspend to true and back to false to go on."
 
 
@@ -73,15 +74,18 @@ def is_finished(run: EvaluationRun) -> bool:
 
 
 def resumed_at(run: EvaluationRun, now: datetime) -> datetime | None:
-    """When a person last let a suspended run go on: when `Suspended` last became False.
+    """When a person last let the suspended run go on: when `Suspended` last became False again.
 
-    `now` where the spec has just been set back and the condition does not say so yet.
+    `now` where the spec has just been set back and the condition does not say so yet; None if nobody did.
     """
     suspended = find_condition(run.status.conditions, RunCondition.SUSPENDED)
     if suspended is None or run.spec.suspend:
         return None
     if suspended.status == "False":
-        return suspended.last_transition_time
+        if suspended.message != RESUMED:
+            return None
+        # The API keeps whole seconds: what ended in that very second ended before.
+        return suspended.last_transition_time + timedelta(seconds=1)
     return now if suspended.reason == RunReason.REQUESTED else None
 
 
@@ -184,7 +188,7 @@ def _worst(decision: Decision) -> str:
 
 
 def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) -> None:
-    decision = findings.decision
+    decision, before = findings.decision, writer.find(RunCondition.SUSPENDED)
     if run.spec.suspend:
         writer.set(
             RunCondition.SUSPENDED, True, RunReason.REQUESTED, "spec.suspend is true; live tries finish"
@@ -199,8 +203,10 @@ def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) 
             reason,
             f"Job {record.job_name}: {truncated(record.reason or record.rule.meaning, 600)}. {fix}. {GO_ON}",
         )
-    elif decision is not None or writer.find(RunCondition.SUSPENDED) is None:
-        writer.set(RunCondition.SUSPENDED, False, RunReason.NOT_SUSPENDED)
+    elif decision is not None or before is None:
+        resumed = before is not None and (before.status == "True" or before.message == RESUMED)
+        words = RESUMED if resumed else ""
+        writer.set(RunCondition.SUSPENDED, False, RunReason.NOT_SUSPENDED, words)
 
 
 def _halt_reason(record: TryRecord) -> RunReason:

@@ -182,6 +182,7 @@ class Gatherer:
         objects = self._context.table.of(self._uid)
         for name, job in list(objects.vanished.items()):
             del objects.vanished[name]
+            self.posted.pop(name, None)
             try:
                 self._unsettled[AttemptKey.parse(job.attempt_key)] = job
             except ValueError:

@@ -135,6 +135,18 @@ def test_going_on_after_a_stop_needs_a_person() -> None:
     assert resumed_at(paused, make.later(4000)) is None
     back = paused.model_copy(update={"spec": run.spec})
     assert resumed_at(back, make.later(4000)) == make.later(4000)
+    decision = decide(observed, resumed_at=make.later(4000))
+    going = back.model_copy(
+        update={"status": make_status(back, Findings(plan=PLAN, decision=decision), make.later(4000))}
+    )
+    assert said(going.status, RunCondition.SUSPENDED)[0] == "False"
+    assert resumed_at(going, make.later(5000)) == make.later(4001)
+
+
+def test_the_beginning_of_a_run_forgives_nothing() -> None:
+    run = make.run_object()
+    fresh = run.model_copy(update={"status": told(live(FIRST), run)})
+    assert resumed_at(fresh, make.later(4000)) is None
 
 
 @pytest.mark.parametrize(
