@@ -352,6 +352,29 @@ async def test_bodies_are_scrubbed(tmp_path: Path) -> None:
     assert setup.upstream.calls[0][1]["messages"] == [message]
 
 
+async def test_text_that_utf_8_cannot_hold_is_forwarded_and_recorded(tmp_path: Path) -> None:
+    content = "half a pair: \ud83d"
+    answer = completion(choices=[{"message": {"content": content}, "finish_reason": "stop"}])
+    body = {"model": "gpt-x", "messages": [{"role": "user", "content": content}], "stop": content}
+    async with gateway_for(tmp_path, answering(200, answer)) as setup:
+        async with setup.post("/m/0/v1/chat/completions", body) as response:
+            assert await response.json() == answer
+        (record,) = setup.records
+
+    assert setup.upstream.calls[0][1] == body
+    assert record.request["messages"][0]["content"] == "half a pair: ?"
+    assert record.settings == {"stop": "half a pair: ?"}
+
+
+async def test_deeply_nested_body_is_refused(tmp_path: Path) -> None:
+    nested = b'{"model":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    async with gateway_for(tmp_path, answering(200, completion())) as setup:
+        headers = {"Authorization": f"Bearer {setup.token}"}
+        url = f"{setup.url}/m/0/v1/chat/completions"
+        async with setup.session.post(url, data=nested, headers=headers) as answer:
+            assert answer.status == 400
+
+
 ANSWER = {
     "id": "m",
     "type": "message",

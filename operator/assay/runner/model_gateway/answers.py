@@ -57,8 +57,10 @@ def count(value: Any) -> int | None:
 
 
 def text(value: Any) -> str | None:
-    """A string that a provider reported, bounded; None for anything else."""
-    return value[:500] if isinstance(value, str) and value else None
+    """A string that came from outside, bounded and encodable; None for anything else."""
+    if not isinstance(value, str) or not value:
+        return None
+    return value[:500].encode("utf-8", "replace").decode()
 
 
 def child(parent: Any, key: str) -> dict[str, Any]:

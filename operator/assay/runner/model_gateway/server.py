@@ -116,6 +116,7 @@ class ModelGateway:
             )
         try:
             body = json.loads(await request.read())
+            json.dumps(body)
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
@@ -161,7 +162,7 @@ class ModelGateway:
             headers |= {"Accept-Encoding": "identity", "Content-Type": "application/json"}
             async with self._client.session.post(
                 self._client.model_url(call.index, call.path),
-                data=json.dumps(dialect.forwarded(call.request), ensure_ascii=False).encode(),
+                data=json.dumps(dialect.forwarded(call.request)).encode(),
                 headers=headers,
                 timeout=_TIMEOUT,
             ) as upstream:
@@ -233,12 +234,14 @@ class ModelGateway:
         return answer
 
     def _record(self, dialect: Dialect, call: _Call) -> None:
+        sent = _encodable(call.request)
         settings = {
             key: value
-            for key, value in call.request.items()
+            for key, value in sent.items()
             if key not in dialect.content_fields and value is not None
         }
-        used = undeclared(call.model, call.asked, call.answer.model, settings)
+        asked = text(sent.get("model"))
+        used = undeclared(call.model, asked, call.answer.model, settings)
         record = CallRecord(
             sequence=call.sequence,
             role=call.model.role,
@@ -248,7 +251,7 @@ class ModelGateway:
             latency_seconds=round(time.monotonic() - call.began, 4),
             streamed=call.streamed,
             status=call.status,
-            model_asked=call.asked,
+            model_asked=asked,
             model_answered=call.answer.model,
             settings=settings,
             tokens=call.answer.tokens,
@@ -257,8 +260,8 @@ class ModelGateway:
             undeclared=used,
             blocked_tools=call.blocked,
             error=call.error[:2000] if call.error else None,
-            request=_bounded(call.request),
-            response=_bounded(call.response),
+            request=_bounded(sent),
+            response=_bounded(_encodable(call.response)),
         )
         self._calls.add(record, _summary(call) if call.asks else None)
 
@@ -324,6 +327,16 @@ def _readable(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         return body[:_KEPT_BODY].decode(errors="replace")
+
+
+def _encodable(body: Any) -> Any:
+    """The same value; half of a surrogate pair, which JSON can escape and UTF-8 cannot hold, becomes `?`."""
+    written = json.dumps(body, ensure_ascii=False)
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        return json.loads(written.encode("utf-8", "replace"))
+    return body
 
 
 def _bounded(body: Any) -> Any:
