@@ -116,6 +116,28 @@ async def test_retries_stop_at_the_limit_across_restarts(
     assert status["vector"][0].get("scoreStrict") is None
 
 
+async def test_a_failed_run_goes_on_when_it_is_asked_to_try_what_has_no_score(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger(tasks=2)
+    await wishes.variant()
+    await wishes.run(retryLimits={"infrastructure": 0})
+    async with operator.running():
+        lost, scored = await cluster.live_pods("run", 2)
+        await cluster.finish(lost, OutcomeClass.SETUP_FAILED, None, reason="apt-get timed out")
+        await cluster.finish(scored, reward=0.0)
+        await cluster.condition("evaluationruns", "run", "Failed", "True", "CoverageTooLow")
+        await cluster.change("evaluationruns", "run", {"retry": {"unscoredOnly": 1}})
+        (again,) = await cluster.live_pods("run", 1)
+        assert try_spec(again).identity.try_number == 2
+        assert try_spec(again).task.id == try_spec(lost).task.id, "a zero is a score"
+        status = (await cluster.get("evaluationruns", "run"))["status"]
+        assert "completedAt" not in status
+        await cluster.finish(again)
+        await cluster.condition("evaluationruns", "run", "Complete", "True")
+        await cluster.condition("evaluationruns", "run", "Failed", "False")
+
+
 async def _tries(cluster: Cluster, number: int) -> bool:
     status = (await cluster.get("evaluationruns", "run")).get("status", {})
     return bool(sum(one["tries"] for one in status.get("outcomes", [])) == number)

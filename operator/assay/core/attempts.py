@@ -45,13 +45,17 @@ AttemptState = Scored | Invalid | NextTry | Halts
 
 
 def attempt_state(
-    records: Sequence[TryRecord], limits: RetryLimits, resumed_at: datetime | None = None
+    records: Sequence[TryRecord],
+    limits: RetryLimits,
+    resumed_at: datetime | None = None,
+    rounds: int = 1,
 ) -> AttemptState:
     """State of an attempt from its recorded tries in the order of their numbers.
 
     The first try whose class is retained is the result. Else the last try's class decides, against the number
     of tries that drew on the same limit. A try that stopped the run before `resumed_at`, when a person let it
-    go on, counts against the limit for infrastructure instead.
+    go on, counts against the limit for infrastructure instead. `rounds` is how often the run was asked to try
+    what has no score: each round has the limits anew.
     """
     for record in records:
         if record.rule.retained:
@@ -66,14 +70,18 @@ def attempt_state(
         return Invalid(
             last, f"{last.outcome.value}: artefacts are kept, this version cannot verify them again"
         )
-    return _again(records, last, rule, limits)
+    return _again(records, last, rule, limits, rounds)
 
 
-def _again(records: Sequence[TryRecord], last: TryRecord, rule: Rule, limits: RetryLimits) -> AttemptState:
+def _again(
+    records: Sequence[TryRecord], last: TryRecord, rule: Rule, limits: RetryLimits, rounds: int
+) -> AttemptState:
     limit = rule.limit or Limit.INFRASTRUCTURE
     spent = Counter(record.rule.limit or Limit.INFRASTRUCTURE for record in records)[limit]
     allowed = int(getattr(limits, limit.value))
-    if spent <= allowed:
+    # What ends as 0 has a score, and what has a score is left untouched.
+    more = 0 if rule.exhausted is Exhausted.ZERO else (allowed + 1) * (rounds - 1)
+    if spent <= allowed + more:
         delay = delay_seconds(rule, spent)
         return NextTry(last.try_number + 1, last.ended_at + timedelta(seconds=delay) if delay else None)
     if rule.exhausted is Exhausted.ZERO:

@@ -29,6 +29,8 @@ class Desired:
     hold: str = ""
     resumed_at: datetime | None = None
     """When a person last let the suspended run go on: see `attempts.attempt_state`."""
+    rounds: int = 1
+    """How often attempts without a score have their limits: once, and once more for each `spec.retry`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def reconcile(
     due: list[tuple[AttemptKey, NextTry]] = []
     for key in desired.plan.attempts:
         records = tries.records.get(key, ())
-        state = attempt_state(records, desired.plan.limits[key.ledger], desired.resumed_at)
+        limits = desired.plan.limits[key.ledger]
+        state = attempt_state(records, limits, desired.resumed_at, desired.rounds)
         states[key] = state
         if isinstance(state, Halts):
             halt = min(halt or state.last, state.last, key=lambda record: record.ended_at)

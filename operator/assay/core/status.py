@@ -68,7 +68,9 @@ GO_ON = "Then set spec.suspend to true and back to false to go on."
 
 
 def is_finished(run: EvaluationRun) -> bool:
-    """Whether the run has ended: it does not change any more."""
+    """Whether the run has ended: it does not change any more, unless `spec.retry` asks it to go on."""
+    if run.spec.retry.unscored_only > run.status.observed_retry:
+        return False
     conditions = run.status.conditions
     return is_true(conditions, RunCondition.COMPLETE) or is_true(conditions, RunCondition.FAILED)
 
@@ -106,7 +108,10 @@ def make_status(
         *_said(findings.variants, RunReason.RESOLVED),
     )
     old = run.status
-    changes: dict[str, object] = {"observed_generation": run.metadata.generation}
+    changes: dict[str, object] = {
+        "observed_generation": run.metadata.generation,
+        "observed_retry": run.spec.retry.unscored_only,
+    }
     if findings.resolved is not None and old.started_at is None:
         changes |= {
             "started_at": now.replace(microsecond=0),
@@ -119,6 +124,8 @@ def make_status(
     ended = _set_end(writer, run, findings)
     if ended and old.completed_at is None:
         changes["completed_at"] = now.replace(microsecond=0)
+    elif not ended:
+        changes["completed_at"] = None
     _set_suspended(writer, run, findings)
     _set_progressing(writer, findings, ended)
     _set_stalled(writer, findings, ended, now)

@@ -170,8 +170,9 @@ class Gatherer:
 
     async def _list_manifests(self) -> None:
         try:
-            jobs = self._context.table.of(self._uid).jobs
-            self._found.update(await self.evidence.manifests_of_run(jobs))
+            objects = self._context.table.of(self._uid)
+            pods = {uid for name in objects.jobs for uid in objects.pods.get(name, ())}
+            self._found.update(await self.evidence.manifests_of_run(objects.jobs, pods))
             self._listed = True
             log.info("run %s: %d results found in S3 without a Job", self._uid, len(self._found))
         except StorageError as error:

@@ -115,6 +115,7 @@ class RunLoop:
             suspend=run.spec.suspend,
             hold=hold.message if hold else "",
             resumed_at=resumed_at(run, now),
+            rounds=1 + run.spec.retry.unscored_only,
         )
         decision = reconcile(desired, self._gatherer.recorded(plan), self._gatherer.observed(), now)
         creations = [one for one in decision.actions if isinstance(one, CreateJob)]
@@ -182,8 +183,11 @@ class RunLoop:
     async def _write(
         self, run: EvaluationRun, status: EvaluationRunStatus, transitions: list[Condition]
     ) -> None:
+        document = status_document(status)
+        # In a merge patch a field goes only where it is named.
+        gone = {name: None for name in status_document(self._status) if name not in document}
         try:
-            await self._context.client.merge(status_path(run), {"status": status_document(status)})
+            await self._context.client.merge(status_path(run), {"status": {**document, **gone}})
         except KubeRefused as error:
             log.warning("run %s/%s: status refused: %s", self.namespace, self._name, error)
             if error.status == 404:

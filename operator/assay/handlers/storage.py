@@ -1,9 +1,11 @@
 """What S3 has of a run: manifests by pod, by try, by run. Every answer is checked by the core."""
 
+import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
+from itertools import batched
 
 from assay.adapters.s3 import AsyncS3Store, NoSuchBucket, NoSuchKey, StorageError
 from assay.api.evaluation_run import EvaluationRun
@@ -15,6 +17,9 @@ from assay.core.resolve import Problem
 from assay.core.try_spec import identity_of, storage_of
 
 log = logging.getLogger(__name__)
+
+READ_AT_ONCE = 16
+UID_LENGTH = 36
 
 
 class RunEvidence:
@@ -45,11 +50,16 @@ class RunEvidence:
         except NoSuchKey:
             return ManifestAbsent(asked_at)
 
-    async def manifests_of_run(self, known_jobs: Iterable[str]) -> dict[str, ManifestFound]:
-        """Every manifest of the run whose Job is not in `known_jobs`, the best of each try, by Job name."""
+    async def manifests_of_run(
+        self, known_jobs: Iterable[str], known_pods: Collection[str]
+    ) -> dict[str, ManifestFound]:
+        """Every manifest of the run whose Job is not in `known_jobs`, the best of each try, by Job name.
+
+        Those of `known_pods`, by UID, are not even read: their Jobs are there to be asked for.
+        """
         known = set(known_jobs)
         tries: dict[str, list[ManifestFound]] = defaultdict(list)
-        for found in await self._below(run_prefix(self._storage, self._run.metadata.uid)):
+        for found in await self._below(run_prefix(self._storage, self._run.metadata.uid), known_pods):
             if isinstance(found, ManifestBad):
                 log.warning("run %s: a manifest is ignored: %s", self._run.metadata.name, found.reason)
             elif found.manifest.identity.job_name not in known:
@@ -57,14 +67,14 @@ class RunEvidence:
         chosen = {name: best_manifest(found) for name, found in tries.items()}
         return {name: one for name, one in chosen.items() if isinstance(one, ManifestFound)}
 
-    async def _below(self, prefix: str) -> list[ManifestFound | ManifestBad]:
+    async def _below(
+        self, prefix: str, known_pods: Collection[str] = ()
+    ) -> list[ManifestFound | ManifestBad]:
         listed = await self._store.list_keys(self._storage.bucket, prefix)
-        keys = [info.key for info in listed if info.key.endswith(f"/{MANIFEST_NAME}")]
-        found = []
-        for key in keys:
-            # `trial/` is what the agent and Harbor left: a manifest.json in there is not ours.
-            if "/" not in _below_pod(key):
-                found.append(await self._get(key))
+        keys = [info.key for info in listed if _is_manifest(info.key, known_pods)]
+        found: list[ManifestFound | ManifestBad] = []
+        for some in batched(keys, READ_AT_ONCE, strict=False):
+            found += await asyncio.gather(*(self._get(key) for key in some))
         return found
 
     async def _get(self, key: str) -> ManifestFound | ManifestBad:
@@ -83,10 +93,12 @@ def storage_problem(error: StorageError) -> Problem:
     return Problem(RunReason.WAITING_FOR_STORAGE, f"{error}; {advice}")
 
 
-def _below_pod(key: str) -> str:
-    """What follows `…/try-N/<pod UID>/` in a key; for any other key, one with a slash."""
+def _is_manifest(key: str, known_pods: Collection[str]) -> bool:
+    """Whether a key is `…/try-N/<pod UID>/manifest.json` of a pod that is not known.
+
+    Harbor and the agent leave files of that name further below; they are not ours.
+    """
     parts = key.split("/")
-    for index, part in enumerate(parts[:-2]):
-        if part.startswith("try-") and len(parts[index + 1]) == 36:
-            return "/".join(parts[index + 2 :])
-    return "/"
+    if len(parts) < 3 or parts[-1] != MANIFEST_NAME:
+        return False
+    return parts[-3].startswith("try-") and len(parts[-2]) == UID_LENGTH and parts[-2] not in known_pods

@@ -140,6 +140,16 @@ class TestHistories:
         resumed = decide(observed, resumed_at=make.later(100))
         assert set(created(resumed)) == {(FIRST, 2), (SECOND, 1), (THIRD, 1)}
 
+    def test_asking_once_more_gives_the_limits_anew_to_what_has_no_score(self) -> None:
+        plan = limited(2, infrastructure=1)
+        lost, scored = plan.attempts
+        history = History().add(lost, INFRA, INFRA).add(scored, OOM)
+        assert decide(history.observed, plan).finished
+        again = decide(history.observed, plan, rounds=2)
+        assert created(again) == [(lost, 3)]
+        history.add(lost, INFRA, INFRA, INFRA, INFRA).add(scored, *[REFUSED] * 11)
+        assert decide(history.observed, plan, rounds=2).finished
+
     def test_a_provider_that_limits_the_rate_is_given_time(self) -> None:
         plan = limited()
         (key,) = plan.attempts
