@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from images import ImagesError
+from images.commit import source_commit
 
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY_NAME = "assay.test"
@@ -79,14 +80,16 @@ def core_images(root: Path = ROOT) -> list[Image]:
     """The images that the chart installs, and the scripted model server."""
     version = project_version(root)
 
-    def image(name: str, folder: str, base: str, context: Mapping[str, Path]) -> Image:
+    def image(name: str, folder: str, base: str, context: Mapping[str, Path], **arguments: str) -> Image:
         reference = f"{REGISTRY_NAME}/{name}:{version}"
-        return Image(name, "core", (reference,), root / folder / "Containerfile", context, base)
+        containerfile = root / folder / "Containerfile"
+        return Image(name, "core", (reference,), containerfile, context, base, arguments)
 
     def python_image(name: str) -> Image:
         sources = {f"source/{path}": root / path for path in PYTHON_SOURCE}
         pins = {f"requirements/{pin}.txt": root / f"requirements/{pin}.txt" for pin in (name, "build")}
-        return image(name, f"images/{name}", "python", sources | pins)
+        commit = {"COMMIT": source_commit(PYTHON_SOURCE, root)} if name == "runner" else {}
+        return image(name, f"images/{name}", "python", sources | pins, **commit)
 
     model_server = root / "examples/model-server"
     sandboxd = {path: root / "images/sandboxd" / path for path in ("go.mod", "go.sum", "cmd", "internal")}
