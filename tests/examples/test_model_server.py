@@ -10,7 +10,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPMessage, IncompleteRead
+from email.message import Message
+from http.client import IncompleteRead
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,16 @@ from harbor.agents.terminus_2.terminus_json_plain_parser import TerminusJSONPlai
 from harbor.agents.terminus_2.terminus_xml_plain_parser import TerminusXMLPlainParser
 
 from images.catalogue import ROOT
-from tests.examples.test_tasks import BuiltImage, Container, Work, reward, step_rewards
+from tests.examples.test_tasks import BuiltImage, Work, reward, step_rewards
+from tests.images.container import Container
 
 KEY = "sk-scripted-test"
 SOLVER = "scripted/solver"
 TEMPLATES = Path(terminus_2.__file__).parent / "templates"
+PARSERS: dict[str, Any] = {
+    "terminus-json-plain.txt": TerminusJSONPlainParser,
+    "terminus-xml-plain.txt": TerminusXMLPlainParser,
+}
 HELLO = [{"role": "user", "content": "hello there"}]
 
 
@@ -34,7 +40,7 @@ class Reply:
     """Status, headers and JSON of an answer."""
 
     status: int
-    headers: HTTPMessage
+    headers: Message[str, str]
     body: Any
 
 
@@ -206,7 +212,7 @@ def test_cut_stream_ends_without_its_end(server: Client) -> None:
 def converse(server: Client, instruction: str, running: Container, template: str) -> int:
     """Plays terminus-2: sends the instruction, types what comes back, until the task is complete twice."""
     text = (TEMPLATES / template).read_text().format(instruction=instruction, terminal_state="$")
-    parser = TerminusJSONPlainParser() if "json" in template else TerminusXMLPlainParser()
+    parser = PARSERS[template]()
     messages = [{"role": "user", "content": text}]
     completed = 0
     for turn in range(1, 11):
@@ -230,7 +236,7 @@ def agent(server: Client, instruction: str, template: str = "terminus-json-plain
     return work
 
 
-@pytest.mark.parametrize("template", ["terminus-json-plain.txt", "terminus-xml-plain.txt"])
+@pytest.mark.parametrize("template", list(PARSERS))
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
