@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import comb
 
 from assay.core.figures.attempts import VariantAttempts
@@ -30,11 +31,13 @@ class PassK:
     reason: str | None = None
 
 
+@lru_cache(maxsize=65536)
 def pass_at(n: int, successes: int, k: int) -> Fraction | None:
     """Share of the draws of k out of n attempts that hold a success; None where n < k."""
     return None if n < k else 1 - Fraction(comb(n - successes, k), comb(n, k))
 
 
+@lru_cache(maxsize=65536)
 def pass_hat(n: int, successes: int, k: int) -> Fraction | None:
     """Share of the draws of k out of n attempts that are all successes; None where n < k."""
     return None if n < k else Fraction(comb(successes, k), comb(n, k))
