@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from assay.api.attempt_record import Name, RunRecord
-from assay.api.base import Digest, DNSName, Record, VersionedRecord
+from assay.api.base import Digest, DNSName, Record, SchemaVersion
 from assay.api.evidence import Count
 from assay.api.outcome import OutcomeClass
 
@@ -333,19 +333,6 @@ class Ranking(Record):
     reasons: list[str]
 
 
-class Publishable(Record):
-    """Whether the figures may stand as a ranking. Every reason against it is named."""
-
-    value: bool
-    reasons: list[str]
-
-    @model_validator(mode="after")
-    def _no_without_reason(self) -> Self:
-        if self.value != (not self.reasons):
-            raise ValueError("value is true exactly where there are no reasons against it")
-        return self
-
-
 class CodeVersion(Record):
     """The code that computed the report."""
 
@@ -353,11 +340,15 @@ class CodeVersion(Record):
     commit: str | None
 
 
-class Report(VersionedRecord):
-    """The published figures, with everything that they depend on."""
+class Report(Record):
+    """The published figures, with everything that they depend on. The verdict stands first in the file."""
 
+    verdict: Literal["PUBLISHABLE", "NOT PUBLISHABLE"] = Field(
+        description="Whether the figures may stand as a ranking."
+    )
+    reasons_against: list[str] = Field(description="Every reason why they may not.")
+    schema_version: SchemaVersion = Field(description="Version of this record's schema.")
     code: CodeVersion
-    publishable: Publishable
     runs: list[RunRecord]
     records: Count = Field(description="Different records that were scored.")
     baseline: Name | None
@@ -370,6 +361,17 @@ class Report(VersionedRecord):
     drift: list[Drift]
     exclusions: list[Exclusion]
     first_start: datetime | None
+
+    @property
+    def publishable(self) -> bool:
+        """Whether the figures may stand as a ranking."""
+        return self.verdict == "PUBLISHABLE"
+
+    @model_validator(mode="after")
+    def _verdict_follows_from_reasons(self) -> Self:
+        if self.publishable == bool(self.reasons_against):
+            raise ValueError("verdict is PUBLISHABLE exactly where there are no reasonsAgainst")
+        return self
 
     @model_validator(mode="after")
     def _each_row_once(self) -> Self:

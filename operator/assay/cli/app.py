@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli import ledger
+from assay.cli import import_job, ledger, prices, score
 
 app = typer.Typer(
     name="assay",
@@ -15,6 +15,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(ledger.app)
+app.add_typer(import_job.app)
+app.add_typer(prices.app)
+app.command("score")(score.score)
+app.command("compare")(score.compare_reports)
+app.command("suites")(score.suites)
 
 
 def _version(wanted: bool) -> None:

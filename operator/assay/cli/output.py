@@ -13,6 +13,7 @@ from assay.adapters.environment import BadSettings
 from assay.adapters.ledger_store import ArchiveMissingError
 from assay.adapters.registry import RegistryError
 from assay.adapters.s3 import StorageError
+from assay.adapters.score_files import ScoreFileError
 from assay.core.archive import ArchiveRefusedError
 from assay.core.canonical import CanonicalError
 from assay.core.ledger import LedgerFileError
@@ -36,6 +37,7 @@ _EXPECTED = (
     LedgerFileError,
     OSError,
     RegistryError,
+    ScoreFileError,
     StorageError,
 )
 

@@ -53,8 +53,13 @@ class PairRecords:
 class Collection:
     """Every record so far. `add` raises RecordsError for a record that contradicts the others."""
 
-    def __init__(self, prices: Prices | None = None) -> None:
+    def __init__(
+        self, prices: Prices | None = None, tasks: Mapping[str, frozenset[str]] | None = None
+    ) -> None:
+        """`tasks` are those of the known ledgers, by digest: a record of such a ledger must name one of
+        them."""
         self.prices = prices
+        self._tasks = tasks or {}
         self.pairs: dict[Pair, PairRecords] = {}
         self.ledger_digests: dict[str, str | None] = {}
         self.called_models: set[str] = set()
@@ -128,6 +133,13 @@ class Collection:
                 f"{place}: ledgerDigest of ledger {record.ledger} is {record.ledger_digest}, of earlier "
                 f"records {known}: these are two ledgers; score them apart"
             )
+        tasks = self._tasks.get(record.ledger_digest or "")
+        if tasks is not None and record.task not in tasks:
+            raise RecordsError(
+                f"{place}: task is {record.task}, which ledger {record.ledger} "
+                f"({record.ledger_digest}) does not "
+                "have: the record belongs to another ledger"
+            )
         fingerprint, first = self._fingerprints.setdefault(
             record.variant, (record.variant_fingerprint, place)
         )
@@ -169,7 +181,8 @@ class Collection:
         if number != record.try_number:
             raise RecordsError(
                 f"{place}: retained is true for try {record.try_number} of repetition {record.repetition} of "
-                f"task {task}, variant {pair.variant}, and for try {number} at {first}: only one try can decide"
+                f"task {task}, variant {pair.variant}, and for try {number} at {first}: only one "
+                f"try can decide"
             )
 
 

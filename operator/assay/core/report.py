@@ -57,8 +57,10 @@ def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
     reasons = reasons_against(given, attempts, gate)
     indices = index_rows(IndexInput(given, figures, shifts, gate.ranking_stops)) if given.suite else []
     return api.Report(
+        verdict="NOT PUBLISHABLE" if reasons else "PUBLISHABLE",
+        reasons_against=reasons,
+        schema_version=1,
         code=code,
-        publishable=api.Publishable(value=not reasons, reasons=reasons),
         runs=sorted(given.runs.values(), key=lambda run: run.name),
         records=given.collection.records,
         baseline=given.baseline,

@@ -152,8 +152,10 @@ def match_components(suite: SuiteDefinition, ledgers: Mapping[str, ScoredLedger]
                 continue
             if ledger.benchmark[1] != component.version:
                 raise ReportRefusedError(
-                    f"ledger {ledger.name} is {component.benchmark} {ledger.benchmark[1]}, suite {suite.label} "
-                    f"has {component.version}: no table mixes versions; take the suite version that it belongs to"
+                    f"ledger {ledger.name} is {component.benchmark} {ledger.benchmark[1]}, suite "
+                    f"{suite.label} "
+                    f"has {component.version}: no table mixes versions; take the suite version that "
+                    f"it belongs to"
                 )
             found[name] = ledger.name
     return found
