@@ -49,6 +49,7 @@ def test_a_variant_without_any_result_has_no_score() -> None:
     assert [found.strict, found.valid, found.cluster_mean, found.coverage] == [None, None, None, 0]
     assert found.reason == "none of 6 planned attempts has a valid result"
     assert attempt_rates(attempts).refusal.value is None
+    assert repeat_noise(attempts).reason == "no attempt has a valid result"
     with pytest.raises(FiguresError, match="no valid attempt"):
         paired_shift(attempts, attempts)
 

@@ -23,6 +23,8 @@ def repeat_noise(attempts: VariantAttempts) -> RepeatNoise:
     tasks, repetitions = len(attempts.by_task), attempts.ledger.repetitions
     if repetitions < 2:
         return RepeatNoise(None, tasks, repetitions, "one repetition of each task shows no repeat noise")
+    if not attempts.retained:
+        return RepeatNoise(None, tasks, repetitions, "no attempt has a valid result")
     counts = Counter(attempts.strict_rewards(task) for task in attempts.by_task)
     return RepeatNoise(sqrt(run_variance(counts, tasks)), tasks, repetitions)
 
