@@ -40,7 +40,7 @@ class Reply:
     """Status, headers and JSON of an answer."""
 
     status: int
-    headers: Message[str, str]
+    headers: "Message[str, str]"
     body: Any
 
 
