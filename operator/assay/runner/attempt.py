@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from assay.api.evidence import Manifest, TryResult
 from assay.api.outcome import OutcomeClass
 from assay.runner.classify import Proposal
+from assay.runner.context import TryContext
 from assay.runner.evidence import Evidence
 from assay.runner.execution import Execution, execute, harness_version
 from assay.runner.gateway_client import Deadline, GatewayClient, GatewayError, GatewayRefused
@@ -29,115 +30,91 @@ log = logging.getLogger(__name__)
 _MANIFEST_SECONDS = 10.0
 """Time kept for the manifest when the files used up the upload's deadline."""
 _LAST_QUIT_SECONDS = 2.0
+_RESTARTED = "the runner's container restarted in the middle of the try; the agent is never run twice"
 
 
 async def run_try(pod: Pod, end: PodEnd, isolation: IsolationProof) -> None:
     """Run the try that this pod is for; returns when the pod may end."""
     siblings = Siblings(pod.paths.environment_socket, pod.paths.verifier_socket if pod.separate else None)
-    state = RunnerState(pod.paths.state)
-    scrubber = Scrubber()
+    state, scrubber = RunnerState(pod.paths.state), Scrubber()
     try:
-        message = await _recorded_end(pod, end, siblings, state, scrubber, isolation)
+        async with GatewayClient(pod.spec.gateway_url, pod.paths.token, scrubber.add) as client:
+            evidence, calls = Evidence(client, scrubber, state), CallLog(pod.paths.calls, scrubber)
+            context = TryContext(pod, siblings, state, scrubber, client, evidence, calls)
+            message = await _recorded_end(context, end, isolation)
         write_termination_message(pod.paths.termination_log, message)
         end.over()
         await quit_siblings(siblings, end)
     finally:
-        await _drop(isolation)
+        isolation.cancel()
+        await asyncio.gather(isolation, return_exceptions=True)
         await siblings.close()
 
 
-async def _drop(isolation: IsolationProof) -> None:
-    isolation.cancel()
-    await asyncio.gather(isolation, return_exceptions=True)
-
-
-async def _recorded_end(
-    pod: Pod,
-    end: PodEnd,
-    siblings: Siblings,
-    state: RunnerState,
-    scrubber: Scrubber,
-    isolation: IsolationProof,
-) -> bytes:
+async def _recorded_end(context: TryContext, end: PodEnd, isolation: IsolationProof) -> bytes:
     """Run the try unless it ran before, and leave its evidence. Returns the termination message."""
-    first = state.claim()
-    before = state.finished()
+    first = context.state.claim()
+    before = context.state.finished()
     if before is not None:
         log.info("this try had ended before the runner was restarted")
         return before
-    async with GatewayClient(pod.spec.gateway_url, pod.paths.token, scrubber.add) as client:
-        evidence = Evidence(client, scrubber, state)
-        execution = Execution(CallLog(pod.paths.calls, scrubber))
-        if first:
-            await _execute(pod, client, evidence, siblings, scrubber, isolation, end, execution)
-        else:
-            reason = "the runner's container restarted in the middle of the try; the agent is never run twice"
-            execution.proposal = Proposal(OutcomeClass.RUNNER_RESTARTED, reason)
-        message = await _save(pod, client, evidence, state, execution, scrubber)
-    state.finish(message)
+    execution = Execution()
+    if first:
+        await _execute(context, end, isolation, execution)
+    else:
+        execution.proposal = Proposal(OutcomeClass.RUNNER_RESTARTED, _RESTARTED)
+    message = await _save(context, execution)
+    context.state.finish(message)
     return message
 
 
-async def _execute(
-    pod: Pod,
-    client: GatewayClient,
-    evidence: Evidence,
-    siblings: Siblings,
-    scrubber: Scrubber,
-    isolation: IsolationProof,
-    end: PodEnd,
-    execution: Execution,
-) -> None:
+async def _execute(context: TryContext, end: PodEnd, isolation: IsolationProof, execution: Execution) -> None:
     try:
-        await execute(pod, client, evidence, siblings, scrubber, isolation, end.rescue, execution)
+        await execute(context, isolation, end.rescue, execution)
     except Exception as error:
         log.exception("the try ended in a way that the runner does not know")
         reason = f"{type(error).__name__}: {error}"
-        execution.proposal = Proposal(
-            OutcomeClass.UNRECOGNISED, reason[:1000], flags=tuple(execution.calls.flags)
-        )
+        execution.proposal = Proposal(OutcomeClass.UNRECOGNISED, reason, flags=tuple(context.calls.flags))
 
 
-async def _save(
-    pod: Pod,
-    client: GatewayClient,
-    evidence: Evidence,
-    state: RunnerState,
-    execution: Execution,
-    scrubber: Scrubber,
-) -> bytes:
+async def _save(context: TryContext, execution: Execution) -> bytes:
     """Upload everything, then the manifest. Returns the termination message."""
     began = time.monotonic()
-    deadline = Deadline(pod.spec.deadlines.upload_seconds)
+    pod, deadline = context.pod, Deadline(context.pod.spec.deadlines.upload_seconds)
     proposal = execution.proposal or Proposal(OutcomeClass.UNRECOGNISED, "the try ended without an outcome")
     # An exception's message may quote what the agent or a provider said.
-    proposal = replace(proposal, reason=scrubber.scrub_text(proposal.reason)[:1000])
+    proposal = replace(proposal, reason=context.scrubber.scrub_text(proposal.reason)[:1000])
     log.info(
         "outcome %s, reward %s: %s", proposal.outcome, proposal.reward, proposal.reason or "as it should be"
     )
     try:
-        await _upload(pod, evidence, execution, deadline)
-        if evidence.failed:
-            path, why = next(iter(evidence.failed.items()))
-            reason = f"{len(evidence.failed)} files were not uploaded, first {path}: {why}"
-            proposal = Proposal(OutcomeClass.ARTIFACTS_PARTIAL, reason[:1000], flags=proposal.flags)
-        result = _result(pod, state, execution, proposal, round(time.monotonic() - began, 3))
-        digest = await _write_manifest(pod, client, evidence, result, deadline)
+        await _upload(context, execution, deadline)
+        proposal = _if_partial(context.evidence, proposal)
+        result = _result(context, execution, proposal, round(time.monotonic() - began, 3))
+        digest = await _write_manifest(context, result, deadline)
     except (GatewayError, OSError) as error:
         log.error("the evidence is not complete: %s", error)
         conflict = isinstance(error, GatewayRefused) and error.status == 409
         outcome = proposal.outcome if conflict else OutcomeClass.ARTIFACTS_PARTIAL
-        reason = scrubber.scrub_text(str(error))
+        reason = context.scrubber.scrub_text(str(error))
         return termination_message(pod.spec.identity.job_name, pod.uid, outcome, reason=reason)
     return termination_message(
         pod.spec.identity.job_name, pod.uid, proposal.outcome, proposal.reward, digest, proposal.reason
     )
 
 
-async def _upload(pod: Pod, evidence: Evidence, execution: Execution, deadline: Deadline) -> None:
-    spec, paths = pod.spec, pod.paths
-    execution.calls.close_segment()
-    await evidence.put_bytes("try-spec.json", spec.model_dump_json().encode(), deadline)
+def _if_partial(evidence: Evidence, proposal: Proposal) -> Proposal:
+    if not evidence.failed:
+        return proposal
+    path, why = next(iter(evidence.failed.items()))
+    reason = f"{len(evidence.failed)} files were not uploaded, first {path}: {why}"
+    return Proposal(OutcomeClass.ARTIFACTS_PARTIAL, reason[:1000], flags=proposal.flags)
+
+
+async def _upload(context: TryContext, execution: Execution, deadline: Deadline) -> None:
+    paths, evidence = context.pod.paths, context.evidence
+    context.calls.close_segment()
+    await evidence.put_bytes("try-spec.json", context.pod.spec.model_dump_json().encode(), deadline)
     probes = b"[" + b",".join(probe.model_dump_json().encode() for probe in execution.prepared.probes) + b"]"
     await evidence.put_bytes("isolation.json", probes, deadline)
     await upload_segments(paths.calls, evidence, deadline)
@@ -149,9 +126,10 @@ async def _upload(pod: Pod, evidence: Evidence, execution: Execution, deadline: 
 
 
 def _result(
-    pod: Pod, state: RunnerState, execution: Execution, proposal: Proposal, upload_seconds: float
+    context: TryContext, execution: Execution, proposal: Proposal, upload_seconds: float
 ) -> TryResult:
-    failure = proposal.failure
+    failure, prepared = proposal.failure, execution.prepared
+    times = {"isolation": prepared.isolation_seconds, "upload": upload_seconds}
     return TryResult(
         outcome=proposal.outcome,
         reason=proposal.reason,
@@ -161,32 +139,29 @@ def _result(
         agent_version=execution.agent_version,
         exception_type=failure.type[:200] if failure else None,
         exception_phase=failure.phase if failure else None,
-        started_at=state.started_at,
+        started_at=context.state.started_at,
         finished_at=datetime.now(UTC),
-        seconds=execution.seconds.model_copy(
-            update={"isolation": execution.prepared.isolation_seconds, "upload": upload_seconds}
-        ),
-        tokens=execution.calls.tokens,
-        model_calls=len(execution.calls.summaries) if pod.spec.models else None,
-        harness=harness_version(pod.commit),
-        isolation=execution.prepared.probes,
+        seconds=execution.seconds.model_copy(update=times),
+        tokens=context.calls.tokens,
+        model_calls=len(context.calls.summaries) if context.pod.spec.models else None,
+        harness=harness_version(context.pod.commit),
+        isolation=prepared.probes,
         flags=list(proposal.flags),
     )
 
 
-async def _write_manifest(
-    pod: Pod, client: GatewayClient, evidence: Evidence, result: TryResult, deadline: Deadline
-) -> str:
+async def _write_manifest(context: TryContext, result: TryResult, deadline: Deadline) -> str:
+    spec = context.pod.spec
     manifest = Manifest(
-        identity=pod.spec.identity,
-        pod_uid=pod.uid,
-        ledger_digest=pod.spec.ledger_digest,
-        variant_fingerprint=pod.spec.variant_fingerprint,
-        archive_digest=pod.spec.task.archive_digest,
-        files=evidence.files,
+        identity=spec.identity,
+        pod_uid=context.pod.uid,
+        ledger_digest=spec.ledger_digest,
+        variant_fingerprint=spec.variant_fingerprint,
+        archive_digest=spec.task.archive_digest,
+        files=context.evidence.files,
         result=result,
     )
-    return await client.put_manifest(
+    return await context.client.put_manifest(
         manifest.model_dump_json().encode(), Deadline(max(deadline.left, _MANIFEST_SECONDS))
     )
 

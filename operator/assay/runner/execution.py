@@ -5,19 +5,19 @@ import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import assay
 from assay.api.evidence import HarnessVersion, PhaseSeconds
 from assay.api.outcome import OutcomeClass
 from assay.runner.classify import Facts, Proposal, classify
-from assay.runner.evidence import Evidence
-from assay.runner.gateway_client import GatewayClient
+from assay.runner.context import TryContext
 from assay.runner.guard import TamperGuard
-from assay.runner.model_gateway.call_log import CallLog
 from assay.runner.preparation import IsolationProof, NotPrepared, Prepared, prepare
-from assay.runner.scrub import Scrubber
 from assay.runner.settings import Pod
-from assay.runner.siblings import Siblings
+
+if TYPE_CHECKING:
+    from assay.runner.trial import TrialRun
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,6 @@ _SLACK_SECONDS = 900
 class Execution:
     """What a try came to, known step by step, so that an end at any point leaves what there is."""
 
-    calls: CallLog
     prepared: Prepared = field(default_factory=Prepared)
     proposal: Proposal | None = None
     seconds: PhaseSeconds = field(default_factory=PhaseSeconds)
@@ -37,57 +36,45 @@ class Execution:
 
 
 async def execute(
-    pod: Pod,
-    client: GatewayClient,
-    evidence: Evidence,
-    siblings: Siblings,
-    scrubber: Scrubber,
-    isolation: IsolationProof,
-    end: asyncio.Event,
-    execution: Execution,
+    context: TryContext, isolation: IsolationProof, end: asyncio.Event, execution: Execution
 ) -> None:
-    """Run the try and fill `execution`; its proposal is set when this returns. Raises nothing foreseen."""
+    """Run the try and fill `execution`; its proposal is set when this returns. Raises nothing foreseen.
+
+    Args:
+        end: Set when the pod is told to end.
+    """
+    prepared = execution.prepared
     try:
-        await _unless_ended(prepare(pod, client, siblings, isolation, execution.prepared), end)
+        await _unless_ended(prepare(context, isolation, prepared), end)
+        await _try(context, end, execution)
     except NotPrepared as error:
-        execution.proposal = Proposal(error.outcome, str(error)[:1000], flags=tuple(execution.prepared.flags))
-        return
+        execution.proposal = Proposal(error.outcome, str(error), flags=tuple(prepared.flags))
     except PodEnded:
         execution.proposal = Proposal(
-            OutcomeClass.DISRUPTED, "the pod was told to end before the agent started"
+            OutcomeClass.DISRUPTED,
+            "the pod was told to end before the agent started",
+            flags=tuple(prepared.flags),
         )
-        return
-    await _try(pod, client, evidence, siblings, scrubber, end, execution)
 
 
-async def _try(
-    pod: Pod,
-    client: GatewayClient,
-    evidence: Evidence,
-    siblings: Siblings,
-    scrubber: Scrubber,
-    end: asyncio.Event,
-    execution: Execution,
-) -> None:
+async def _try(context: TryContext, end: asyncio.Event, execution: Execution) -> None:
     # Harbor takes a second to import, which the preparation did meanwhile in a thread.
     from assay.runner.harbor_environment import EnvironmentUnusable, PodContext
     from assay.runner.model_gateway.serve import model_gateway
-    from assay.runner.trial import TrialRun, phase_seconds, run_trial, trial_verdict
+    from assay.runner.trial import TrialRun, run_trial
     from assay.runner.trial_config import keeps_processes, load_task, separate_verifier_forced, trial_config
     from assay.runner.verifier_dockerfile import DockerfileNeedsBuild
 
-    spec = pod.spec
-    context = PodContext(siblings, pod.separate, spec.task.network, bool(spec.task.verifier_image))
+    pod, spec, siblings = context.pod, context.pod.spec, context.siblings
     run = TrialRun()
     try:
         task = load_task(pod.paths.task, spec)
-        guard = TamperGuard(
-            siblings.environment.client, pod.paths.tampered, not pod.separate, keeps_processes(task)
-        )
-        async with model_gateway(pod, client, scrubber, execution.calls, evidence) as access:
+        keep = keeps_processes(task)
+        guard = TamperGuard(siblings.environment.client, pod.paths.tampered, not pod.separate, keep)
+        async with model_gateway(context) as access:
             await run_trial(
                 trial_config(spec, task, pod.paths, access),
-                context,
+                PodContext(siblings, pod.separate, spec.task.network, bool(spec.task.verifier_image)),
                 guard,
                 run,
                 stop=end,
@@ -96,25 +83,29 @@ async def _try(
                 limit_seconds=_limit(pod),
             )
     except (EnvironmentUnusable, DockerfileNeedsBuild) as error:
-        execution.proposal = Proposal(OutcomeClass.SETUP_FAILED, str(error)[:1000])
-        return
+        raise NotPrepared(OutcomeClass.SETUP_FAILED, str(error)) from error
     except (ValueError, OSError, ImportError) as error:
         # Harbor's constructor checks the task, the agent's name and its arguments.
         log.exception("Harbor refused the trial")
-        execution.proposal = Proposal(OutcomeClass.SETUP_FAILED, f"Harbor refused the trial: {error}"[:1000])
-        return
+        raise NotPrepared(OutcomeClass.SETUP_FAILED, f"Harbor refused the trial: {error}") from error
+    _conclude(context, run, guard, execution)
+
+
+def _conclude(context: TryContext, run: "TrialRun", guard: TamperGuard, execution: Execution) -> None:
+    from assay.runner.trial import phase_seconds, trial_verdict
+
     execution.seconds = phase_seconds(run.result)
     execution.agent_version = run.result.agent_info.version if run.result else None
-    flags = [*execution.prepared.flags, *execution.calls.flags]
+    flags = [*execution.prepared.flags, *context.calls.flags]
     execution.proposal = classify(
         Facts(
             failures=run.failures,
             agent_started=run.agent_started,
             verifier_started=run.verifier_started,
             cancelled=run.cancelled,
-            verdict=trial_verdict(pod.paths.trial, run.result),
-            calls=execution.calls.summaries,
-            has_models=any(model.role != "judge" for model in spec.models),
+            verdict=trial_verdict(context.pod.paths.trial, run.result),
+            calls=context.calls.summaries,
+            has_models=any(model.role != "judge" for model in context.pod.spec.models),
             agent_memory_kills=run.agent_memory_kills,
             verifier_memory_kills=run.verifier_memory_kills,
             tamper_persists=guard.persists,

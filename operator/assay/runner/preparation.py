@@ -11,11 +11,11 @@ from typing import Any
 from assay.api.evidence import IsolationProbe
 from assay.api.outcome import OutcomeClass
 from assay.runner.archive import BadArchive, extract_task
+from assay.runner.context import TryContext
 from assay.runner.gateway_client import Deadline, DigestMismatch, GatewayClient, GatewayError, GatewayRefused
 from assay.runner.isolation import IsolationAbsent
 from assay.runner.sandbox import SandboxError
 from assay.runner.settings import Pod
-from assay.runner.siblings import Siblings
 
 log = logging.getLogger(__name__)
 
@@ -44,16 +44,15 @@ class Prepared:
     flags: list[str] = field(default_factory=list)
 
 
-async def prepare(
-    pod: Pod, client: GatewayClient, siblings: Siblings, isolation: IsolationProof, found: Prepared
-) -> None:
+async def prepare(context: TryContext, isolation: IsolationProof, found: Prepared) -> None:
     """Do everything at once, filling `found`. Raises NotPrepared for the first failure."""
+    pod = context.pod
     check_pin(pod, found)
     setup = pod.spec.deadlines.setup_seconds
     await _all(
         _isolate(isolation, found),
-        _fetch_task(pod, client, Deadline(setup)),
-        siblings.environment.wait_ready(pod.pending_seconds),
+        _fetch_task(pod, context.client, Deadline(setup)),
+        context.siblings.environment.wait_ready(pod.pending_seconds),
         asyncio.to_thread(_import_harbor, pod.spec.agent.name, bool(pod.spec.models)),
     )
 
