@@ -132,6 +132,7 @@ func servePID1(o *options) (int, error) {
 // CAP_SYS_PTRACE, which pods do not have, nobody can look into it or trace it.
 func harden() error {
 	process.IgnoreSignals()
+	process.DefaultFaults()
 	// Bursts of chunks must not make the heap grow: aim at 32 MB in all.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(18 << 20)

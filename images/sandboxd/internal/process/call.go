@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -49,8 +48,8 @@ type call struct {
 	pipes      [2]*os.File
 	// pumping is set once the pipes close by themselves.
 	pumping bool
-	// supervised gets the supervisor's own end, adopted the command's where
-	// the supervisor was killed from within the container.
+	// supervised gets the supervisor's own end, adopted the command's where the
+	// supervisor was killed from within the container, say by `kill -9 -1`.
 	supervised <-chan unix.WaitStatus
 	adopted    <-chan unix.WaitStatus
 
@@ -117,7 +116,7 @@ func (c *call) startSupervisor() error {
 		c.pipes[i] = pipe
 		files = append(files, uintptr(writer))
 	}
-	c.supervisor, c.supervised, err = c.manager.reaper.Start(func() (int, error) {
+	c.supervisor, c.supervised, c.adopted, err = c.manager.reaper.StartSupervisor(func() (int, error) {
 		return syscall.ForkExec("/proc/self/exe", []string{"sandboxd", "supervise"}, &syscall.ProcAttr{
 			// Small and quiet, whatever the container's environment says.
 			Env:   []string{"GOMAXPROCS=2", "GOGC=off", "GOMEMLIMIT=8MiB"},
@@ -153,40 +152,18 @@ func (c *call) startCommand(command *resolved) error {
 	}
 	var first report
 	if err := c.reports.Decode(&first); err != nil {
-		first.Started = c.findOrphan()
-		if first.Started == 0 {
+		// The command may have killed its supervisor before that could report it.
+		<-c.supervised
+		first.Started = commandOf(c.supervisor)
+		c.manager.reaper.collect()
+		if first.Started == 0 && len(c.adopted) == 0 {
 			return c.lost("waiting for the command to start", err)
 		}
-	}
-	if first.Started == 0 {
+	} else if first.Started == 0 {
 		return startFailure(first)
 	}
 	c.command = first.Started
-	c.adopted = c.manager.reaper.Expect(c.command)
 	return nil
-}
-
-// findOrphan looks for a command that killed its supervisor before that could
-// report it: the child we inherited that holds this call's output.
-func (c *call) findOrphan() int {
-	<-c.supervised
-	var info unix.Stat_t
-	connection, err := c.pipes[Stdout].SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = connection.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &info) })
-	table, tableErr := ReadTable()
-	if err != nil || tableErr != nil {
-		return 0
-	}
-	for pid, parent := range table {
-		held, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/1", pid))
-		if err == nil && parent == os.Getpid() && held == fmt.Sprintf("pipe:[%d]", info.Ino) {
-			return pid
-		}
-	}
-	return 0
 }
 
 func startFailure(failed report) error {
@@ -281,25 +258,26 @@ func (c *call) watchEnd() <-chan unix.WaitStatus {
 }
 
 // statusAfterLoss waits for a command whose supervisor is gone: killed by us, or
-// by a root user in the container, say with `kill -9 -1`. In the latter case the
-// command is our child now and its end is still the call's.
+// by a root user in the container. In the latter case the command is our child
+// now, and its end is still the call's.
 func (c *call) statusAfterLoss() unix.WaitStatus {
-	gone := time.NewTicker(100 * time.Millisecond)
-	defer gone.Stop()
-	for {
+	<-c.supervised
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for commandOf(c.supervisor) != 0 {
 		select {
 		case status := <-c.adopted:
 			return status
-		case <-gone.C:
-			if errors.Is(unix.Kill(c.command, 0), unix.ESRCH) {
-				select {
-				case status := <-c.adopted:
-					return status
-				default:
-					return unix.WaitStatus(unix.SIGKILL)
-				}
-			}
+		case <-again.C:
 		}
+	}
+	c.manager.reaper.collect()
+	select {
+	case status := <-c.adopted:
+		return status
+	default:
+		// The supervisor had reaped it, and died before it could say so.
+		return unix.WaitStatus(unix.SIGKILL)
 	}
 }
 
@@ -347,13 +325,13 @@ func (c *call) kill() {
 // killAdopted does what it can where the supervisor was killed from within: the
 // command is our child now, and what it has orphaned lives until the phase ends.
 func (c *call) killAdopted() {
-	table, err := ReadTable()
-	if err != nil || table[c.command] != os.Getpid() {
+	command := commandOf(c.supervisor)
+	if command == 0 {
 		return
 	}
 	passes := 0
-	killBelow(c.command, func() bool { passes++; return passes > 2 })
-	_ = unix.Kill(c.command, unix.SIGKILL)
+	killBelow(command, func() bool { passes++; return passes > 2 })
+	_ = unix.Kill(command, unix.SIGKILL)
 }
 
 func (c *call) signal(signal unix.Signal) {
@@ -370,9 +348,7 @@ func (c *call) close() {
 	if c.control != nil {
 		c.control.Close()
 	}
-	if c.command != 0 {
-		c.manager.reaper.Forget(c.command, c.adopted)
-	}
+	c.manager.reaper.Forget(c.supervisor)
 	if !c.pumping {
 		for _, pipe := range c.pipes {
 			if pipe != nil {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,11 +16,13 @@ import (
 type Reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan unix.WaitStatus
+	// commands of supervisors that were killed: they became our children.
+	commands map[int]chan unix.WaitStatus
 }
 
 // NewReaper starts to reap.
 func NewReaper() *Reaper {
-	r := &Reaper{waiting: map[int]chan unix.WaitStatus{}}
+	r := &Reaper{waiting: map[int]chan unix.WaitStatus{}, commands: map[int]chan unix.WaitStatus{}}
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
 	go func() {
@@ -29,54 +33,69 @@ func NewReaper() *Reaper {
 	return r
 }
 
-// Start runs fork and returns a channel that gets the child's status and is closed.
-func (r *Reaper) Start(fork func() (int, error)) (int, <-chan unix.WaitStatus, error) {
+// StartSupervisor runs fork. supervised gets the status of the child and
+// adopted that of its command, should it outlive its supervisor; both are closed
+// then.
+func (r *Reaper) StartSupervisor(fork func() (int, error)) (pid int, supervised, adopted <-chan unix.WaitStatus, err error) {
 	// Held over the fork, lest the child be reaped before it is expected.
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pid, err := fork()
+	pid, err = fork()
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
-	return pid, r.expect(pid), nil
+	r.waiting[pid] = make(chan unix.WaitStatus, 1)
+	r.commands[pid] = make(chan unix.WaitStatus, 1)
+	return pid, r.waiting[pid], r.commands[pid], nil
 }
 
-// Expect returns a channel that gets the status of a process if it ever
-// becomes our child and ends as such.
-func (r *Reaper) Expect(pid int) <-chan unix.WaitStatus {
+// Forget drops a supervisor's command.
+func (r *Reaper) Forget(supervisor int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.expect(pid)
-}
-
-func (r *Reaper) expect(pid int) <-chan unix.WaitStatus {
-	status := make(chan unix.WaitStatus, 1)
-	r.waiting[pid] = status
-	return status
-}
-
-// Forget undoes Expect, unless the number has been given to another process.
-func (r *Reaper) Forget(pid int, expected <-chan unix.WaitStatus) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waiting[pid] == expected {
-		delete(r.waiting, pid)
-	}
+	delete(r.commands, supervisor)
 }
 
 func (r *Reaper) collect() {
-	for {
-		r.mu.Lock()
-		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
-		if waiting, ok := r.waiting[pid]; ok && pid > 0 {
-			waiting <- status
-			close(waiting)
-			delete(r.waiting, pid)
-		}
-		r.mu.Unlock()
-		if pid <= 0 && !errors.Is(err, unix.EINTR) {
-			return
+	for r.collectOne() {
+	}
+}
+
+func (r *Reaper) collectOne() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pid, err := nextZombie()
+	if errors.Is(err, unix.EINTR) {
+		return true
+	}
+	if err != nil || pid == 0 {
+		return false
+	}
+	// Looked at before it is reaped: then it is still known whose it is.
+	expected, key := r.waiting, pid
+	if _, ok := r.waiting[pid]; !ok {
+		var buffer [512]byte
+		found, _ := readStat(strconv.Itoa(pid), buffer[:])
+		if found.group == pid {
+			expected, key = r.commands, found.session
 		}
 	}
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); err != nil {
+		return errors.Is(err, unix.EINTR)
+	}
+	if channel, ok := expected[key]; ok {
+		channel <- status
+		close(channel)
+		delete(expected, key)
+	}
+	return true
+}
+
+// nextZombie is a child that has ended, 0 if there is none; it stays a zombie.
+func nextZombie() (int, error) {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	// siginfo_t of SIGCHLD: three numbers, padding, then the pid.
+	return int((*[8]int32)(unsafe.Pointer(&info))[4]), err
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/signal"
 	"sync/atomic"
 	"syscall"
 
@@ -59,11 +58,12 @@ func Supervise() error {
 			unix.CloseOnExec(fd)
 		}
 	}
-	control, err := net.FileConn(os.NewFile(controlFD, "control"))
+	inherited := os.NewFile(controlFD, "control")
+	control, err := net.FileConn(inherited)
+	inherited.Close()
 	if err != nil {
 		return fmt.Errorf("control socket (sandboxd starts supervisors by itself): %w", err)
 	}
-	unix.Close(controlFD)
 	s := &supervisor{reports: json.NewEncoder(control)}
 	orders := json.NewDecoder(control)
 	var first order
@@ -92,7 +92,9 @@ func (s *supervisor) start(command *resolved) bool {
 		Dir:   string(command.Cwd),
 		Env:   textsOf(command.Env),
 		Files: []uintptr{0, stdoutFD, stderrFD},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		// A group, not a session: by the session PID 1 knows whose command this
+		// is, even after it has killed us.
+		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if command.SwitchUser {
 		attributes.Sys.Credential = &syscall.Credential{Uid: command.UID, Gid: command.GID, Groups: command.Groups}
@@ -145,18 +147,6 @@ func (s *supervisor) obey(orders *json.Decoder) {
 			_ = unix.Kill(-s.command, unix.Signal(next.Signal))
 		}
 	}
-}
-
-// IgnoreSignals makes this process deaf to every signal that can be caught.
-// They are caught and dropped: an ignored signal would be inherited by the
-// commands, and Go ends the program on some that nobody has asked for.
-func IgnoreSignals() {
-	dropped := make(chan os.Signal, 1)
-	signal.Notify(dropped)
-	go func() {
-		for range dropped {
-		}
-	}()
 }
 
 func textsOf(texts [][]byte) []string {

@@ -31,26 +31,56 @@ func ReadTable() (Table, error) {
 		if err != nil {
 			continue
 		}
-		if parent, ok := parentOf(name, buffer[:]); ok {
-			table[pid] = parent
+		if found, ok := readStat(name, buffer[:]); ok {
+			table[pid] = found.parent
 		}
 	}
 	return table, nil
 }
 
-func parentOf(pid string, buffer []byte) (int, bool) {
+type stat struct{ parent, group, session int }
+
+func readStat(pid string, buffer []byte) (found stat, ok bool) {
 	n := readInto("/proc/"+pid+"/stat", buffer)
-	// "pid (command) state parent …": the command may itself hold parentheses.
+	// "pid (command) state parent group session …": the command may itself hold
+	// parentheses.
 	end := bytes.LastIndexByte(buffer[:n], ')')
 	if end < 0 {
-		return 0, false
+		return stat{}, false
 	}
 	fields := bytes.Fields(buffer[end+1 : n])
-	if len(fields) < 2 || fields[0][0] == 'X' {
-		return 0, false
+	if len(fields) < 4 || fields[0][0] == 'X' {
+		return stat{}, false
 	}
-	parent, err := strconv.Atoi(string(fields[1]))
-	return parent, err == nil
+	for i, number := range []*int{&found.parent, &found.group, &found.session} {
+		value, err := strconv.Atoi(string(fields[i+1]))
+		if err != nil {
+			return stat{}, false
+		}
+		*number = value
+	}
+	return found, true
+}
+
+// commandOf finds the command of a supervisor: the leader of a process group in
+// the supervisor's session. It is 0 when that has been reaped.
+func commandOf(supervisor int) int {
+	table, err := ReadTable()
+	if err != nil {
+		return 0
+	}
+	var buffer [512]byte
+	for pid := range table {
+		if pid != supervisor && isCommandOf(pid, supervisor, buffer[:]) {
+			return pid
+		}
+	}
+	return 0
+}
+
+func isCommandOf(pid, supervisor int, buffer []byte) bool {
+	found, ok := readStat(strconv.Itoa(pid), buffer)
+	return ok && found.session == supervisor && found.group == pid && pid != supervisor
 }
 
 func readInto(path string, buffer []byte) int {

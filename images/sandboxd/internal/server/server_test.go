@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -36,11 +37,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var reaper = process.NewReaper()
+// Made late: in a supervisor it would take the command's status.
+var reaper = sync.OnceValue(process.NewReaper)
 
 func connect(t testing.TB) sandboxpb.SandboxClient {
 	t.Helper()
-	manager, err := process.NewManager(reaper, os.Environ())
+	manager, err := process.NewManager(reaper(), os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}

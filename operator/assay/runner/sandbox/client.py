@@ -13,7 +13,7 @@ from grpc import aio
 from assay.runner.sandbox import sandbox_pb2 as pb
 from assay.runner.sandbox.archive import CHUNK_SIZE, pack_chunks, read_chunks
 from assay.runner.sandbox.connection import Connection
-from assay.runner.sandbox.errors import SandboxLost, SandboxTransferError
+from assay.runner.sandbox.errors import SandboxLost, SandboxRequestError, SandboxTransferError
 from assay.runner.sandbox.output import OutputCallback, OutputCollector, OutputStream
 from assay.runner.sandbox.results import DownloadResult, ExecResult, SandboxStatus
 from assay.runner.sandbox.status import translated
@@ -93,17 +93,19 @@ class SandboxClient:
             SandboxPhaseEnded: `end_phase` killed it.
             SandboxLost: The container is gone, or hangs.
         """
-        request = pb.ExecRequest(
-            env=env,
-            cwd=cwd or "",
-            user="" if user is None else str(user),
-            timeout_ms=_milliseconds(timeout_seconds),
-            call_id=call_id,
-        )
-        if isinstance(command, str):
-            request.script = command
-        else:
-            request.argv.args.extend(command)
+        request = pb.ExecRequest(timeout_ms=_milliseconds(timeout_seconds))
+        try:
+            request.MergeFrom(
+                pb.ExecRequest(
+                    env=env, cwd=cwd or "", user="" if user is None else str(user), call_id=call_id
+                )
+            )
+            if isinstance(command, str):
+                request.script = command
+            else:
+                request.argv.args.extend(command)
+        except UnicodeEncodeError as error:
+            raise SandboxRequestError(f"exec: {error}") from error
         output = OutputCollector(max_output_bytes, on_output)
         deadline = None if timeout_seconds is None else timeout_seconds + _HANGING_AFTER_SECONDS
         with self._errors("exec"):
