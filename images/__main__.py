@@ -97,7 +97,7 @@ def _build(
             reason = "forced" if force else explain_change(store.last_inputs(image.name), inputs)
             _say(f"{prefix} {reason}; building with {builder.name}")
             started = time.monotonic()
-            reference = bases[image.base] or ensure_base(BASES[image.base], builder, store)
+            reference = bases[image.base] or ensure_base(BASES[image.base], builder, store, _say)
             built = build_image(image, inputs, reference, builder, store)
             _say(f"{prefix} {built.digest} in {time.monotonic() - started:.1f} s")
     store.prune()

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -203,14 +203,15 @@ def build_image(
         return store.adopt(image.name, inputs, registry.image_manifest())
 
 
-def ensure_base(base: Base, builder: Builder, store: Store) -> str:
+def ensure_base(base: Base, builder: Builder, store: Store, say: Callable[[str], None]) -> str:
     """The name of a local base in the builder's storage; it and its parents are made where missing."""
     if builder.has(base.reference):
         return base.reference
-    parent = ensure_base(BASES[base.parent], builder, store) if base.parent else None
+    parent = ensure_base(BASES[base.parent], builder, store, say) if base.parent else None
     with store.building(f"base {base.name}"):
         if builder.has(base.reference):
             return base.reference
+        say(f"images: base {base.name}: made once a machine, in a minute or two")
         archive = _base_archive(base, store)
         with tempfile.TemporaryDirectory(dir=store.folder) as folder:
             context = Path(folder)
@@ -229,6 +230,7 @@ def _base_archive(base: Base, store: Store) -> Path:
     if not archive.exists():
         # The suffix `.tar` is what tells mmdebstrap the format.
         partial = archive.with_name(f"partial-{archive.name}")
+        partial.unlink(missing_ok=True)
         base.make(partial)
         partial.rename(archive)
     return archive
