@@ -2,33 +2,77 @@
 
 Known values are removed wherever they stand; unknown ones by the shape that providers give their keys. What
 replaces them holds no quote and no backslash, so that a JSON document stays one.
+
+Text is searched for a few fixed beginnings, and a pattern is tried only there: a log of hundreds of megabytes
+has to pass within the upload's deadline.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 HOLD_BACK = 8192
 """Bytes kept until more is seen, so that a secret across two pieces is found; no match may be longer."""
 
-_SHAPES = re.compile(
-    rb"""
-      (?P<anthropic> (?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{4,512} )
-    | (?P<openai>    (?<![A-Za-z0-9])
-                     (?: sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{4,512}
-                       | sk-(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{20,512} ) )
-    | (?P<google>    (?<![A-Za-z0-9])AIzaSy[A-Za-z0-9_-]{6,128} )
-    | (?P<aws>       (?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{12,64} )
-    | (?P<jwt>       eyJ[A-Za-z0-9_-]{8,3072}\.eyJ[A-Za-z0-9_-]{8,3072}\.[A-Za-z0-9_-]{8,1024} )
-    | (?P<bearer>    (?i:bearer)[ \t]{1,8}
-                     (?: (?=[^\s"'\\]{0,64}[0-9])[A-Za-z0-9._~+/=-]{6,4096} | [A-Za-z0-9._~+/=-]{20,4096} ) )
-    | (?P<header>    (?i:x-api-key)(?:\\?["'])?[ \t]{0,8}[:=][ \t]{0,8}(?:\\?["'])?[^\s"',}\\\[]{1,512} )
-    """,
-    re.VERBOSE,
-)
-_HEADER_VALUE = re.compile(rb"[^\s\"',}\\\[:=]{1,512}$")
-_MINIMAL_SECRET = 8
+_WINDOW = 1 << 18
 _LINE = 1024
+_MINIMAL_SECRET = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A kind of key: how it begins, in lower case, and a pattern whose first group is the secret."""
+
+    kind: str
+    beginning: bytes
+    pattern: re.Pattern[bytes]
+
+
+_SHAPES = (
+    _Shape("anthropic", b"sk-ant-", re.compile(rb"(?<![A-Za-z0-9])(sk-ant-[A-Za-z0-9_-]{4,512})")),
+    _Shape(
+        "openai",
+        b"sk-",
+        re.compile(
+            rb"(?<![A-Za-z0-9])(sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{4,512}"
+            rb"|(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{20,512}))"
+        ),
+    ),
+    _Shape("google", b"aizasy", re.compile(rb"(?<![A-Za-z0-9])(AIzaSy[A-Za-z0-9_-]{6,128})")),
+    _Shape("aws", b"akia", re.compile(rb"(?<![A-Za-z0-9])(AKIA[A-Z0-9]{12,64})")),
+    _Shape("aws", b"asia", re.compile(rb"(?<![A-Za-z0-9])(ASIA[A-Z0-9]{12,64})")),
+    _Shape(
+        "jwt",
+        b"eyj",
+        re.compile(rb"(eyJ[A-Za-z0-9_-]{8,3072}\.eyJ[A-Za-z0-9_-]{8,3072}\.[A-Za-z0-9_-]{8,1024})"),
+    ),
+    _Shape(
+        "bearer",
+        b"bearer",
+        re.compile(
+            rb"(?i:bearer)[ \t]{1,8}((?=[^\s\"'\\]{0,64}[0-9])[A-Za-z0-9._~+/=-]{6,4096}"
+            rb"|[A-Za-z0-9._~+/=-]{20,4096})"
+        ),
+    ),
+    _Shape(
+        "header",
+        b"x-api-key",
+        re.compile(
+            rb"(?i:x-api-key)(?:\\?[\"'])?[ \t]{0,8}[:=][ \t]{0,8}(?:\\?[\"'])?([^\s\"',}\\\[]{1,512})"
+        ),
+    ),
+)
+
+
+@dataclass(slots=True)
+class _Found:
+    """A secret in a buffer; `begin` is where what made it one begins."""
+
+    begin: int
+    start: int
+    end: int
+    kind: str
 
 
 class Scrubber:
@@ -36,18 +80,14 @@ class Scrubber:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._values: set[bytes] = set()
-        self._literal: re.Pattern[bytes] | None = None
         for value in values:
             self.add(value)
 
     def add(self, value: str) -> None:
         """Remove this value from now on. One of under 8 characters is ignored: it would hit ordinary text."""
-        if not _MINIMAL_SECRET <= len(value) <= HOLD_BACK // 2:
-            return
-        escaped = json.dumps(value)[1:-1].encode()
-        self._values |= {known for known in (value.encode(), escaped) if len(known) < HOLD_BACK}
-        longest_first = sorted(self._values, key=len, reverse=True)
-        self._literal = re.compile(b"|".join(re.escape(known) for known in longest_first))
+        if len(value) >= _MINIMAL_SECRET:
+            escaped = json.dumps(value)[1:-1].encode()
+            self._values |= {known for known in (value.encode(), escaped) if len(known) < HOLD_BACK}
 
     def scrub(self, data: bytes) -> bytes:
         """`data` without secrets."""
@@ -62,36 +102,55 @@ class Scrubber:
         buffer = b""
         for piece in pieces:
             buffer += piece
-            if len(buffer) >= 8 * HOLD_BACK:
-                cut = self._safe_cut(buffer)
-                yield self._replace(buffer[:cut])
+            if len(buffer) >= _WINDOW:
+                found = self._find(buffer)
+                cut = _safe_cut(buffer, found)
+                yield _replaced(buffer[:cut], [secret for secret in found if secret.end <= cut])
                 buffer = buffer[cut:]
         if buffer:
-            yield self._replace(buffer)
+            yield _replaced(buffer, self._find(buffer))
 
-    def _safe_cut(self, buffer: bytes) -> int:
-        """A position that no match crosses. Matches are shorter than what is held back, so complete."""
-        cut = len(buffer) - HOLD_BACK
-        # Preferably at a line's end, because what stands before a key decides whether it is one.
-        cut = buffer.rfind(b"\n", cut - _LINE, cut) + 1 or cut
-        patterns = [pattern for pattern in (self._literal, _SHAPES) if pattern]
-        spans = sorted(match.span() for pattern in patterns for match in pattern.finditer(buffer))
-        for start, end in reversed(spans):
-            if start < cut < end:
-                cut = start
-        return cut
+    def _find(self, data: bytes) -> list[_Found]:
+        """Every secret in `data`, in order, those that overlap as one."""
+        lowered = data.lower()
+        found = [
+            _Found(at, at, at + len(value), "known") for value in self._values for at in _places(data, value)
+        ]
+        for shape in _SHAPES:
+            for at in _places(lowered, shape.beginning):
+                if match := shape.pattern.match(data, at):
+                    found.append(_Found(at, match.start(1), match.end(1), shape.kind))
+        merged: list[_Found] = []
+        for secret in sorted(found, key=lambda each: (each.start, -each.end)):
+            if merged and secret.start < merged[-1].end:
+                merged[-1].begin = min(merged[-1].begin, secret.begin)
+                merged[-1].end = max(merged[-1].end, secret.end)
+            else:
+                merged.append(secret)
+        return merged
 
-    def _replace(self, data: bytes) -> bytes:
-        if self._literal:
-            data = self._literal.sub(b"[scrubbed:known]", data)
-        return _SHAPES.sub(_replacement, data)
+
+def _places(data: bytes, wanted: bytes) -> Iterator[int]:
+    at = data.find(wanted)
+    while at >= 0:
+        yield at
+        at = data.find(wanted, at + 1)
 
 
-def _replacement(match: re.Match[bytes]) -> bytes:
-    kind = match.lastgroup or "secret"
-    text = match[0]
-    if kind == "bearer":
-        return text[: len(text) - len(text.split()[-1])] + b"[scrubbed:bearer]"
-    if kind == "header":
-        return _HEADER_VALUE.sub(b"[scrubbed:header]", text)
-    return b"[scrubbed:" + kind.encode() + b"]"
+def _safe_cut(buffer: bytes, found: list[_Found]) -> int:
+    """A position that no secret crosses. Secrets are shorter than what is held back, so they are complete."""
+    cut = len(buffer) - HOLD_BACK
+    # Preferably at a line's end, because what stands before a key decides whether it is one.
+    cut = buffer.rfind(b"\n", cut - _LINE, cut) + 1 or cut
+    for secret in reversed(found):
+        if secret.begin < cut < secret.end:
+            cut = secret.begin
+    return cut
+
+
+def _replaced(data: bytes, found: list[_Found]) -> bytes:
+    parts, done = [], 0
+    for secret in found:
+        parts += [data[done : secret.start], b"[scrubbed:%s]" % secret.kind.encode()]
+        done = secret.end
+    return b"".join([*parts, data[done:]])
