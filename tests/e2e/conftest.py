@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from demo import kube as demo_kube
 from demo import target as targets
 from demo.errors import DemoError
 from demo.install import RUN_NAMESPACE, install
@@ -39,6 +40,8 @@ def kube(target: Target) -> Iterator[Kube]:
 def bench(target: Target, kube: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Assay, installed and ready."""
     install(target, NAMESPACES)
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    kube.patch(demo_kube.NAMESPACES, None, RESTRICTED_NAMESPACE, {"metadata": {"labels": labels}})
     made = Bench.on(target, kube, tmp_path_factory.mktemp("e2e"))
     yield made
     made.store.close()

@@ -99,7 +99,7 @@ def test_a_pod_without_room_on_any_node_says_what_the_scheduler_says(
     run = bench.run(plain, oracle, placement={"nodeSelector": {"assay.dev/no-such-node": "true"}})
     found = run.wait_for("Progressing", "False", "Unschedulable")
     assert "node(s) didn't match Pod's node affinity/selector" in found["message"]
-    assert run.now().status.attempts.live == 1
+    run.wait(lambda found: found["status"]["attempts"]["live"] == 1, "its try is live, and waits")
 
 
 def test_a_namespace_that_refuses_the_pod_says_why(bench: Bench) -> None:
@@ -193,8 +193,11 @@ def test_a_wrong_storage_key_waits_and_loses_nothing(bench: Bench, plain: str, o
     wrong = dataclasses.replace(bench.target.storage, secret_key="wrong")
     with operator_storage(bench, wrong):
         run = bench.run(plain, oracle)
-        found = run.wait_for("Progressing", "False", "WaitingForStorage")
-        assert bench.bucket in found["message"]
+        # The ledger lies there too, so it is the first thing that cannot be read.
+        found = run.wait_for("LedgersVerified", "False")
+        assert f"s3://{bench.bucket}/" in found["message"]
+        assert "check AWS_SECRET_ACCESS_KEY" in found["message"]
+        assert run.wait_for("Progressing", "False")["reason"] == "WaitingForLedgers"
         assert run.jobs() == []
     assert run.completed().status.vector[0].score_strict == "1"
 

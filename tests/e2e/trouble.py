@@ -77,10 +77,14 @@ def _restart_with(bench: Bench, storage: Storage) -> None:
 def storage_unreachable(bench: Bench) -> Iterator[None]:
     """Resets every connection of pods to the store, old ones too. Works on the local cluster's node alone."""
     port = urlsplit(bench.target.storage.endpoint_here).port
-    rules = (
-        f"table inet {_TABLE} {{ chain input {{ type filter hook input priority -10; "
-        f'iifname != "lo" tcp dport {port} reject with tcp reset; }} }}'
-    )
+    rules = f"""
+        table inet {_TABLE} {{
+          chain input {{
+            type filter hook input priority -10
+            iifname != "lo" tcp dport {port} reject with tcp reset
+          }}
+        }}
+    """
     subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
     try:
         yield
