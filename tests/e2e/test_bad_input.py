@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from demo import model_server
 from demo.commands import apply
 from demo.errors import DemoError
 from demo.install import RUN_NAMESPACE
@@ -152,7 +153,7 @@ def test_a_variant_whose_secret_is_missing_stops_with_its_name(bench: Bench, pla
         "role": "main",
         "name": "openai/scripted",
         "provider": {
-            "endpoint": "http://model-server.assay-examples:8000/v1",
+            "endpoint": model_server.ENDPOINT,
             "api": "OpenAIChat",
             "secretRef": {"name": secret, "key": "api-key"},
         },

@@ -124,7 +124,7 @@ def test_every_model_call_is_on_record(demonstration: Demonstration) -> None:
 
 
 def test_the_providers_key_is_in_no_evidence_and_no_pod(bench: Bench, demonstration: Demonstration) -> None:
-    secret = bench.kube.get(SECRETS, RUN_NAMESPACE, model_server.NAME)
+    secret = bench.kube.get(SECRETS, RUN_NAMESPACE, model_server.SECRET)
     key = base64.b64decode(secret["data"]["api-key"])
     for left in demonstration.run.evidence():
         assert key not in left.everything()
