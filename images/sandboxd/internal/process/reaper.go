@@ -64,7 +64,7 @@ func (r *Reaper) collect() {
 func (r *Reaper) collectOne() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pid, err := nextZombie()
+	pid, status, err := nextZombie(unix.WNOHANG)
 	if errors.Is(err, unix.EINTR) {
 		return true
 	}
@@ -80,8 +80,7 @@ func (r *Reaper) collectOne() bool {
 			expected, key = r.commands, found.session
 		}
 	}
-	var status unix.WaitStatus
-	if _, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); err != nil {
+	if _, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil {
 		return errors.Is(err, unix.EINTR)
 	}
 	if channel, ok := expected[key]; ok {
@@ -92,10 +91,28 @@ func (r *Reaper) collectOne() bool {
 	return true
 }
 
-// nextZombie is a child that has ended, 0 if there is none; it stays a zombie.
-func nextZombie() (int, error) {
+// nextZombie is a child that has ended, and how. It stays a zombie. With WNOHANG
+// it is 0 if there is none now.
+func nextZombie(options int) (int, unix.WaitStatus, error) {
 	var info unix.Siginfo
-	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	// siginfo_t of SIGCHLD: three numbers, padding, then the pid.
-	return int((*[8]int32)(unsafe.Pointer(&info))[4]), err
+	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|options, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	// siginfo_t of SIGCHLD: signal, errno, code, padding, pid, uid, status.
+	fields := (*[8]int32)(unsafe.Pointer(&info))
+	pid, code, status := int(fields[4]), fields[2], uint32(fields[6])
+	switch code {
+	case cldExited:
+		return pid, unix.WaitStatus(status << 8), nil
+	case cldDumped:
+		return pid, unix.WaitStatus(status | 0x80), nil
+	}
+	return pid, unix.WaitStatus(status), nil
 }
+
+// From <bits/siginfo-consts.h>.
+const (
+	cldExited = 1
+	cldDumped = 3
+)

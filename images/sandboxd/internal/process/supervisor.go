@@ -116,8 +116,9 @@ func (s *supervisor) start(command *resolved) bool {
 // reap waits for all that is below us and reports the command's own end.
 func (s *supervisor) reap() {
 	for {
-		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, 0, nil)
+		// Told before it is reaped: if the command killed us as it went, PID 1
+		// inherits the zombie and learns of its end from that.
+		pid, status, err := nextZombie(0)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
@@ -127,6 +128,9 @@ func (s *supervisor) reap() {
 		case pid == s.command:
 			s.exited.Store(true)
 			_ = s.reports.Encode(report{Exited: true, Status: status})
+			fallthrough
+		default:
+			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}
 }
