@@ -9,7 +9,7 @@ from demo import model_server
 from demo.commands import apply
 from demo.errors import DemoError
 from demo.install import RUN_NAMESPACE
-from demo.kube import CONFIGMAPS, LEDGERS, NETWORK_POLICIES, condition, has_condition
+from demo.kube import CONFIGMAPS, LEDGERS, NETWORK_POLICIES, PODS, RUNS, condition, has_condition
 from tests.e2e.bench import OPEN_NAMESPACE, RESTRICTED_NAMESPACE, SECONDS, Bench, unique, variant_manifest
 from tests.e2e.tasks import LEAVE_ANSWER, Task
 from tests.e2e.trouble import gateway_metric, operator_storage, storage_unreachable, wait_container
@@ -101,6 +101,10 @@ def test_a_pod_without_room_on_any_node_says_what_the_scheduler_says(
     found = run.wait_for("Progressing", "False", "Unschedulable")
     assert "node(s) didn't match Pod's node affinity/selector" in found["message"]
     run.wait(lambda found: found["status"]["attempts"]["live"] == 1, "its try is live, and waits")
+
+    (pod,) = run.pods()
+    bench.kube.delete(RUNS, run.namespace, run.name)
+    bench.kube.wait_gone(PODS, run.namespace, pod["metadata"]["name"], seconds=SECONDS)
 
 
 def test_a_namespace_that_refuses_the_pod_says_why(bench: Bench) -> None:

@@ -1,9 +1,17 @@
 """Gateways die under load; no evidence is lost."""
 
+import http.client
+from collections.abc import Iterator
+
+import pytest
+
+from demo import model_server
 from demo.install import RUN_NAMESPACE
+from demo.kube import PODS
 from tests.e2e.bench import Bench, RunHandle
+from tests.e2e.caller import caller, open_stream
 from tests.e2e.tasks import CHECK_ANSWER, LEAVE_ANSWER, Task
-from tests.e2e.trouble import GATEWAY, gateway_metric, kill
+from tests.e2e.trouble import GATEWAY, gateway_metric, is_ready, kill
 
 MIB = 1 << 20
 LARGE = 200 * MIB
@@ -32,3 +40,59 @@ def test_gateways_killed_in_the_middle_of_an_upload_lose_nothing(bench: Bench) -
     sizes = {file.path.rpartition("/")[2]: file.size for file in left.manifest.files}
     assert sizes["large.bin"] == LARGE
     assert gateway_metric(bench, "assay_gateway_evidence_bytes_total") > 0
+
+
+SLOW = "scripted/slow"
+
+
+@pytest.fixture
+def token(bench: Bench) -> Iterator[str]:
+    """The token of a try whose variant declares a model that streams slowly."""
+    model_server.start_model_server(bench.target)
+    provider = {
+        "endpoint": model_server.ENDPOINT,
+        "api": "OpenAIChat",
+        "secretRef": {"name": model_server.SECRET, "key": "api-key"},
+    }
+    with caller(bench, {"role": "main", "name": SLOW, "provider": provider}) as held:
+        yield held
+
+
+def _a_gateway(bench: Bench) -> tuple[str, str]:
+    """Name and address of one of the ready gateways."""
+    ready = (pod for pod in bench.kube.items(PODS, RUN_NAMESPACE, GATEWAY) if is_ready(pod))
+    pod = next(ready)
+    return pod["metadata"]["name"], pod["status"]["podIP"]
+
+
+def test_a_gateway_that_is_told_to_stop_finishes_the_streamed_answer(bench: Bench, token: str) -> None:
+    name, address = _a_gateway(bench)
+    with open_stream(address, token, SLOW) as answer:
+        assert answer.status == 200
+        first = answer.readline()
+        bench.kube.delete(PODS, RUN_NAMESPACE, name)
+        bench.kube.wait(
+            PODS,
+            RUN_NAMESPACE,
+            name,
+            lambda pod: "deletionTimestamp" in pod["metadata"],
+            what="the gateway was told to stop",
+            seconds=30,
+        )
+        rest = answer.read()
+    assert first.startswith(b"data: ")
+    assert rest.rstrip().endswith(b"data: [DONE]")
+
+
+def test_a_gateway_that_is_lost_cuts_the_answer_visibly(bench: Bench, token: str) -> None:
+    name, address = _a_gateway(bench)
+    with open_stream(address, token, SLOW) as answer:
+        assert answer.readline().startswith(b"data: ")
+        bench.kube.delete(PODS, RUN_NAMESPACE, name, grace_seconds=0)
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            answer.read()
+
+    # The other replica, or the one that takes its place, answers the repeated call whole.
+    bench.until(lambda: _a_gateway(bench)[0] != name, "another gateway is ready")
+    with open_stream(_a_gateway(bench)[1], token, SLOW) as answer:
+        assert answer.read().rstrip().endswith(b"data: [DONE]")
