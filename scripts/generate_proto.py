@@ -48,7 +48,7 @@ def generate_go(target: Path) -> None:
         plugins = []
         for package in GO_PLUGINS:
             program = Path(folder) / package.rsplit("/", 1)[1]
-            command = ["go", "build", "-o", program, package]
+            command = ["go", "build", "-o", str(program), package]
             subprocess.run(command, cwd=ROOT / SANDBOXD / "tools", check=True)
             plugins.append(f"--plugin={program}")
         run_protoc(
