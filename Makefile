@@ -33,6 +33,7 @@ demo: $(READY) ## a real evaluation on a real cluster, from nothing to the score
 
 test: $(READY) ## every check and every test, on a real cluster
 	@$(MAKE) --no-print-directory check cluster-up images
+	@[ ! -e "$${ASSAY_SHARED:-../shared}/datasets/unpack" ] || { $(PY) -m images build deepswe && $(PY) -m images push deepswe; }
 	@scripts/test $(TESTS)
 
 unit: $(READY) ## the tests that need no cluster
