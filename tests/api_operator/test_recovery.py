@@ -196,8 +196,12 @@ async def test_a_try_that_cannot_start_is_ended_with_the_cause(
         await cluster.condition("evaluationruns", "run", "Progressing", "False", "ImageUnavailable")
         found = await cluster.condition("evaluationruns", "run", "Failed", "True", "NoValidAttempt")
         assert "Back-off pulling image" in found["message"]
-    (job,) = await cluster.jobs("run")
-    assert any(one["type"] == "Failed" for one in job["status"]["conditions"]), "the Job is ended and kept"
+
+    async def ended() -> bool:
+        (job,) = await cluster.jobs("run")
+        return any(one["type"] == "Failed" for one in job["status"].get("conditions", []))
+
+    await until("the Job is ended and kept", ended)
     (failure,) = (await cluster.get("evaluationruns", "run"))["status"]["recentFailures"]
     assert failure["outcome"] == "InfraStart"
 
