@@ -111,11 +111,12 @@ def _start(trial: Trial) -> tuple[float, str]:
 
 
 def _variant(result: TrialResult) -> str:
-    """Agent and model: what Harbor tells apart."""
+    """Agent and model. An agent of the user's own goes by its import path: its name need not be its own."""
+    agent = result.config.agent.import_path or result.agent_info.name
     model = result.config.agent.model_name or (
         result.agent_info.model_info.name if result.agent_info.model_info else None
     )
-    return f"{result.agent_info.name}/{model}" if model else result.agent_info.name
+    return f"{agent}/{model}" if model else agent
 
 
 def _task(trial: Trial, file: LedgerFile | None) -> str:

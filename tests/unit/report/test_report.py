@@ -1,0 +1,253 @@
+"""A report cannot be made without its companions, and says of itself whether it may be published."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from assay.api.attempt_record import AttemptRecord
+from assay.api.report import Report, Score
+from assay.core.report_markdown import markdown
+from assay.core.report_tables import document
+from assay.core.score_input import ReportRefusedError
+from tests.unit.report.samples import (
+    START,
+    attempts,
+    ledger_file,
+    record,
+    report,
+    row,
+    run_record,
+)
+from tests.unit.report.suites import complete, ledgers, made_up
+
+
+def test_missing_results_are_neither_0_nor_dropped() -> None:
+    """BAR 1."""
+    found = row(report(attempts({"a": [1, 1, None, None]})))
+    assert (found.score.strict, found.score.valid, found.score.coverage) == (0.5, 1.0, 0.5)
+    assert (found.score.attempts_valid, found.score.attempts_planned) == (2, 4)
+    assert found.rates.infrastructure.count == 2
+    third = found.pass_k[2]
+    assert (third.k, third.pass_at) == (3, None)
+    assert "fewer than 3 valid attempts" in (third.reason or "")
+
+
+def test_every_attempt_without_a_result_is_listed_with_its_reason() -> None:
+    file = ledger_file({"a": "x", "b": "y"}, repetitions=2)
+    found = report(attempts({"a": [1, None]}, ledger_digest=file.digest), ledgers=[file])
+    assert [(one.task, one.repetition, one.reason) for one in found.exclusions] == [
+        ("a", 1, "too slow"),
+        ("b", 0, "no try of this attempt is recorded"),
+        ("b", 1, "no try of this attempt is recorded"),
+    ]
+
+
+def test_an_agent_timeout_with_a_verdict_is_a_score() -> None:
+    """BAR 5."""
+    found = row(report([record("a", agent_timed_out=True)]))
+    assert (found.score.strict, found.rates.infrastructure.count) == (1, 0)
+
+
+def test_a_retained_class_without_a_verdict_scores_0() -> None:
+    found = row(report([record("a", outcome="AgentOOM", reward=None)]))
+    assert (found.score.strict, found.score.coverage) == (0, 1)
+
+
+def test_a_blocked_first_try_that_was_run_again_shows_in_the_first_try_score() -> None:
+    blocked = record("a", outcome="RefusedBlocked", reward=None, retained=False)
+    found = row(report([blocked, record("a", try_number=2)]))
+    assert (found.score.strict, found.score.first_try_strict) == (1, 0)
+
+
+def test_usage_is_a_mean_over_known_values_with_its_n() -> None:
+    """BAR 7."""
+    used = {"tokens": {"input": 100, "output": 10}}
+    found = row(report([record("a", **used), record("b")])).usage.tokens
+    assert (found.input.mean, found.input.n, found.input.planned) == (100, 1, 2)
+    assert (found.reasoning.mean, found.reasoning.reason) == (None, "none of 2 values is known")
+
+
+def test_a_percentage_cannot_stand_alone() -> None:
+    with pytest.raises(ValidationError):
+        Score(strict=0.5)  # type: ignore[call-arg]
+    complete_report = json.loads(report(attempts({"a": [1]})).model_dump_json(by_alias=True))
+    for companion in ("usage", "rates", "harness", "repeatNoise", "sampling", "shiftReason", "replaced"):
+        bare = json.loads(json.dumps(complete_report))
+        del bare["vector"][0][companion]
+        with pytest.raises(ValidationError, match=companion):
+            Report.model_validate(bare)
+
+
+def test_a_report_reads_back_as_it_was_written() -> None:
+    found = report(
+        complete("candidate", [1, 0], [1, 1]) + complete("baseline", [0, 0], [1, 0]),
+        ledgers=ledgers().values(),
+        suite=made_up(),
+        baseline="baseline",
+    )
+    assert Report.model_validate_json(found.model_dump_json(by_alias=True)) == found
+
+
+def test_a_report_names_what_it_depends_on() -> None:
+    file = ledger_file({"a": "x", "b": "x"}, repetitions=1)
+    harness = {"harbor": "0.26.0", "assay": "0.1.0", "commit": "a" * 40, "agent": "terminus-2"}
+    found = report(attempts({"a": [1], "b": [0]}, ledger_digest=file.digest, harness=harness), ledgers=[file])
+    assert found.ledgers[0].digest == row(found).ledger_digest == file.digest
+    assert row(found).harness.commits == ["a" * 40]
+    assert (found.code.assay, found.code.commit) == ("0.1.0", "c" * 40)
+    assert row(found).sampling is not None
+    assert "one cluster" in (row(found).sampling.reason or "")  # type: ignore[union-attr]
+
+
+def test_a_ledger_that_no_record_names_is_refused() -> None:
+    with pytest.raises(ReportRefusedError, match=r"no record is of ledger sample 1\.0"):
+        report(attempts({"a": [1]}), ledgers=[ledger_file({"a": "x"})])
+
+
+def test_a_baseline_without_records_is_refused() -> None:
+    with pytest.raises(ReportRefusedError, match="baseline b has no record; the variants are candidate"):
+        report(attempts({"a": [1]}), baseline="b")
+
+
+def test_no_records_are_refused() -> None:
+    with pytest.raises(ReportRefusedError, match="the files hold no record"):
+        report([])
+
+
+def publishable(**changes: Any) -> dict[str, Any]:
+    """A run that may be published: both components, a baseline, sentinels, judges, a stable reference."""
+    files = ledgers()
+    judged = [
+        {"criterion": "rewardHacking", "verdict": "clean"},
+        {"criterion": "refusal", "verdict": "clean"},
+    ]
+    own: dict[str, Any] = {"judgements": judged, "started_at": START + timedelta(minutes=1)}
+    records = [
+        *complete("candidate", [1, 1], [1, 1], **own, harness={"agent": "terminus-2"}),
+        *complete("baseline", [1, 0], [1, 0], **own, harness={"agent": "terminus-2"}),
+        *complete("oracle", [1, 1], [1, 1], **own, harness={"agent": "oracle"}),
+        *complete("nop", [0, 0], [0, 0], **own, harness={"agent": "nop"}),
+    ]
+    variants = ("candidate", "baseline", "oracle", "nop")
+    return {
+        "records": records,
+        "ledgers": list(files.values()),
+        "suite": made_up(),
+        "baseline": "baseline",
+        "runs": [run_record(files, variants)],
+        "reference": complete("baseline", [1, 0], [1, 0], run="first", run_uid="first"),
+        **changes,
+    }
+
+
+def test_a_run_that_meets_every_condition_is_publishable() -> None:
+    found = report(**publishable())
+    assert (found.reasons_against, found.publishable) == ([], True)
+    assert {one.variant: one.rank for one in found.index if one.rank} == {"candidate": 1, "baseline": 2}
+    assert not markdown(document(found)).startswith("**NOT")
+
+
+def without(variant: str) -> list[AttemptRecord]:
+    return [one for one in publishable()["records"] if one.variant != variant]
+
+
+def judged_by_nobody() -> list[AttemptRecord]:
+    return [one.model_copy(update={"judgements": []}) for one in publishable()["records"]]
+
+
+def failing_oracle() -> list[AttemptRecord]:
+    records = publishable()["records"]
+    return [
+        one.model_copy(update={"reward": 0.0}) if (one.variant, one.task) == ("oracle", "a") else one
+        for one in records
+    ]
+
+
+def runs(**changes: Any) -> list[Any]:
+    return [run_record(ledgers(), ("candidate", "baseline", "oracle", "nop"), **changes)]
+
+
+def frozen_late() -> list[Any]:
+    (run,) = runs()
+    late = [one.model_copy(update={"frozen_at": START + timedelta(hours=1)}) for one in run.ledgers]
+    return [run.model_copy(update={"ledgers": late})]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"runs": []}, "its run record (run.json) was not given"),
+        ({"baseline": None}, "there is no baseline"),
+        ({"suite": None}, "no suite says which integrity checks"),
+        ({"reference": []}, "the baseline was not compared with an earlier run"),
+        ({"ledgers": []}, "its file was not given"),
+        ({"records": without("oracle")}, "ledger first has no oracle sentinel"),
+        ({"records": without("nop")}, "ledger second has no nop sentinel"),
+        ({"records": failing_oracle()}, "the oracle sentinel did not give 1 on 1 of 2 tasks, e.g. a"),
+        ({"records": judged_by_nobody()}, "passing attempts were not read for reward hacking"),
+        ({"records": without("candidate")}, "variant candidate: 4 of 4 attempts have no valid result"),
+        ({"runs": runs(deviations=["2 repetitions; 3 are planned"])}, "departs from its plan: 2 repetitions"),
+        ({"runs": runs(order_seed=None)}, "were not interleaved"),
+        ({"runs": runs(reused_results=True)}, "its baseline is not fresh"),
+        ({"runs": runs(completed_at=None)}, "has not ended"),
+        ({"runs": frozen_late()}, "was frozen after the first try had started"),
+    ],
+)
+def test_each_condition_of_publishable_is_named_where_it_fails(changes: dict[str, Any], reason: str) -> None:
+    if changes.get("ledgers") == []:
+        changes |= {"suite": None, "reference": []}
+    found = report(**publishable(**changes))
+    assert not found.publishable
+    assert any(reason in one for one in found.reasons_against), found.reasons_against
+
+
+def test_a_baseline_that_drifted_stops_the_ranking() -> None:
+    many = {f"t{number:02}": f"c{number}" for number in range(30)}
+    file = ledger_file(many, repetitions=3)
+    told = {"ledger_digest": file.digest}
+    now = attempts(dict.fromkeys(many, [0, 0, 0]), "baseline", **told)
+    found = report(
+        now + attempts(dict.fromkeys(many, [1, 1, 1]), **told),
+        ledgers=[file],
+        baseline="baseline",
+        reference=attempts(dict.fromkeys(many, [1, 1, 1]), "baseline", **told),
+    )
+    assert found.ranking.stopped
+    assert any("the baseline drifted" in reason for reason in found.ranking.reasons)
+    assert found.drift[0].shift == -1
+
+
+@pytest.mark.parametrize("details", [False, True])
+def test_every_rendering_of_what_may_not_be_published_begins_so(details: bool) -> None:
+    found = report(attempts({"a": [1, 0], "b": [0, None]}))
+    assert list(json.loads(found.model_dump_json(by_alias=True)))[:2] == ["verdict", "reasonsAgainst"]
+    assert json.loads(found.model_dump_json(by_alias=True))["verdict"] == "NOT PUBLISHABLE"
+    text = markdown(document(found, details=details))
+    assert text.startswith("**NOT PUBLISHABLE**\n\n- ")
+    for reason in found.reasons_against:
+        assert reason.replace("_", "\\_") in text
+
+
+def test_markdown_is_not_broken_by_what_records_say() -> None:
+    lost = record(
+        "a", retained=False, outcome="Unrecognised", reward=None, reason="a | b\n<script> `x` [y](z)"
+    )
+    text = markdown(document(report([lost, record("b")])))
+    assert "a \\| b \\<script\\> \\`x\\` \\[y\\](z)" in text
+
+
+@given(data=st.data())
+def test_order_and_duplicates_change_nothing_and_halves_make_the_whole(data: st.DataObject) -> None:
+    rewards = st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=3)
+    tasks = data.draw(st.dictionaries(st.sampled_from("abcdef"), rewards, min_size=1, max_size=6))
+    records = attempts(tasks) + attempts(tasks, "baseline")
+    whole = report(records, baseline="baseline")
+    shuffled = data.draw(st.permutations(records + records[: len(records) // 2]))
+    assert report(shuffled, baseline="baseline") == whole
+    for one in whole.vector:
+        assert (one.score.strict or 0) <= (one.score.valid or 0)
