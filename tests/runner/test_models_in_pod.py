@@ -85,12 +85,34 @@ async def test_call_records_reach_the_evidence_while_the_agent_works(
         await pod.start_runner()
         await pod.environment.start()
         await pod.until(lambda: "calls/000001.jsonl" in gateway.files)
+        assert {"try-spec.json", "isolation.json"} <= set(gateway.files)
         assert gateway.manifest_bytes is None
         await pod.delete()
 
     assert gateway.manifest.result.outcome is OutcomeClass.DISRUPTED
     assert "calls/000001.jsonl" in {file.path for file in gateway.manifest.files}
     assert gateway.manifest.result.model_calls == 1
+
+
+async def test_calls_before_a_restart_keep_their_tokens(make_pod: MakePod, gateway: GatewayDouble) -> None:
+    gateway.provider = answers_42
+    async with make_pod(shared_task(), "tests.runner.agents:PatientCaller", models=[MODEL]) as pod:
+        await pod.start_runner()
+        siblings = asyncio.create_task(pod.main_containers())
+        await pod.until(
+            lambda: pod.environment.process is not None and pod.environment.has("/app/answer.txt")
+        )
+        pod.kill_runner()
+        assert pod.runner is not None
+        await pod.runner.wait()
+        await pod.start_runner()
+        assert await siblings == [0]
+        await pod.terminate()
+
+    result = gateway.manifest.result
+    assert result.outcome is OutcomeClass.RUNNER_RESTARTED
+    assert result.model_calls == len(gateway.records) == 1
+    assert result.tokens == TokenCounts(input=100, cache_read=40, reasoning=5, output=20)
 
 
 async def test_agent_that_is_late_in_the_middle_of_a_call_is_graded(

@@ -127,6 +127,8 @@ async def test_restarted_runner_runs_nothing(
     result = gateway.manifest.result
     assert (result.outcome, result.reward) == (OutcomeClass.RUNNER_RESTARTED, None)
     assert pod.message.outcome is OutcomeClass.RUNNER_RESTARTED
+    # The proof that the first runner took is not lost.
+    assert b"169.254.169.254:80" in gateway.files["isolation.json"]
     assert {"trial/trial.log", "trial/config.json", "runner.log"} <= set(gateway.files)
 
 

@@ -16,8 +16,9 @@ from assay.runner.context import TryContext
 from assay.runner.evidence import Evidence
 from assay.runner.execution import Execution, execute, harness_version
 from assay.runner.gateway_client import Deadline, GatewayClient, GatewayError, GatewayRefused
-from assay.runner.model_gateway.call_log import CallLog, upload_segments
+from assay.runner.model_gateway.call_log import CallLog
 from assay.runner.preparation import IsolationProof
+from assay.runner.saving import upload_all
 from assay.runner.scrub import Scrubber
 from assay.runner.settings import Pod
 from assay.runner.siblings import Siblings
@@ -88,7 +89,7 @@ async def _save(context: TryContext, execution: Execution) -> bytes:
         "outcome %s, reward %s: %s", proposal.outcome, proposal.reward, proposal.reason or "as it should be"
     )
     try:
-        await _upload(context, execution, deadline)
+        await upload_all(context, execution.prepared, deadline)
         proposal = _if_partial(context.evidence, proposal)
         result = _result(context, execution, proposal, round(time.monotonic() - began, 3))
         digest = await _write_manifest(context, result, deadline)
@@ -111,20 +112,6 @@ def _if_partial(evidence: Evidence, proposal: Proposal) -> Proposal:
     return Proposal(OutcomeClass.ARTIFACTS_PARTIAL, reason[:1000], flags=proposal.flags)
 
 
-async def _upload(context: TryContext, execution: Execution, deadline: Deadline) -> None:
-    paths, evidence = context.pod.paths, context.evidence
-    context.calls.close_segment()
-    await evidence.put_bytes("try-spec.json", context.pod.spec.model_dump_json().encode(), deadline)
-    probes = b"[" + b",".join(probe.model_dump_json().encode() for probe in execution.prepared.probes) + b"]"
-    await evidence.put_bytes("isolation.json", probes, deadline)
-    await upload_segments(paths.calls, evidence, deadline)
-    await evidence.put_folder("trial", paths.trial, deadline)
-    await evidence.put_folder("tampered", paths.tampered, deadline)
-    await evidence.put_omissions(deadline)
-    if paths.log.exists():
-        await evidence.put_file("runner.log", paths.log, deadline)
-
-
 def _result(
     context: TryContext, execution: Execution, proposal: Proposal, upload_seconds: float
 ) -> TryResult:
@@ -143,7 +130,7 @@ def _result(
         finished_at=datetime.now(UTC),
         seconds=execution.seconds.model_copy(update=times),
         tokens=context.calls.tokens,
-        model_calls=len(context.calls.summaries) if context.pod.spec.models else None,
+        model_calls=context.calls.model_calls if context.pod.spec.models else None,
         harness=harness_version(context.pod.commit),
         isolation=prepared.probes,
         flags=list(proposal.flags),

@@ -52,6 +52,10 @@ class Evidence:
         """What the gateway holds, by path."""
         return [self._held[path] for path in sorted(self._held)]
 
+    def holds(self, path: str) -> bool:
+        """Whether the gateway holds an object of this path."""
+        return path in self._held
+
     @property
     def failed(self) -> dict[str, str]:
         """Paths that could not be uploaded, with the reason. Then the evidence is partial."""

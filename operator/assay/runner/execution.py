@@ -14,6 +14,7 @@ from assay.runner.classify import Facts, Proposal, classify
 from assay.runner.context import TryContext
 from assay.runner.guard import TamperGuard
 from assay.runner.preparation import IsolationProof, NotPrepared, Prepared, prepare
+from assay.runner.saving import upload_early
 from assay.runner.settings import Pod
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ async def _try(context: TryContext, end: asyncio.Event, execution: Execution) ->
 
     pod, spec, siblings = context.pod, context.pod.spec, context.siblings
     run = TrialRun()
+    early = asyncio.create_task(upload_early(context, execution.prepared))
     try:
         task = load_task(pod.paths.task, spec)
         keep = keeps_processes(task)
@@ -88,6 +90,9 @@ async def _try(context: TryContext, end: asyncio.Event, execution: Execution) ->
         # Harbor's constructor checks the task, the agent's name and its arguments.
         log.exception("Harbor refused the trial")
         raise NotPrepared(OutcomeClass.SETUP_FAILED, f"Harbor refused the trial: {error}") from error
+    finally:
+        early.cancel()
+        await asyncio.wait({early})
     _conclude(context, run, guard, execution)
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from assay.api.evidence import CallRecord, TokenCounts
+from assay.api.tryspec import ProviderAPI
 from assay.runner.calls import CallSummary, total_tokens
 from assay.runner.evidence import Evidence
 from assay.runner.gateway_client import Deadline, GatewayError
@@ -16,6 +18,8 @@ FLUSH_SECONDS = 5.0
 _SEGMENT_BYTES = 8 << 20
 _FLUSH_DEADLINE_SECONDS = 60.0
 UNDECLARED = "UndeclaredConfig"
+ANSWER_PATHS: Mapping[ProviderAPI, str] = {"OpenAIChat": "chat/completions", "AnthropicMessages": "messages"}
+"""Paths at which a model is asked for an answer."""
 
 
 class CallLog:
@@ -28,8 +32,30 @@ class CallLog:
         self._segment = len(list(folder.glob("*.jsonl"))) + 1
         self._sequence = 0
         self._tokens: list[TokenCounts] = []
+        self._calls_before = 0
         self.summaries: list[CallSummary] = []
         self.flags: list[str] = []
+        self._recover()
+
+    def _recover(self) -> None:
+        """Count what a runner recorded before its container restarted: its calls were paid for too."""
+        for file in sorted(self._folder.iterdir()):
+            for line in file.read_bytes().splitlines():
+                try:
+                    record = CallRecord.model_validate_json(line)
+                except ValueError:
+                    # The last line of a runner that was killed while it wrote.
+                    continue
+                self._sequence = max(self._sequence, record.sequence)
+                if record.path in ANSWER_PATHS.values():
+                    self._calls_before += 1
+                    if record.error is None:
+                        self._tokens.append(record.tokens)
+
+    @property
+    def model_calls(self) -> int:
+        """How many calls asked a model for an answer."""
+        return self._calls_before + len(self.summaries)
 
     def next_sequence(self) -> int:
         """Number of a call that begins now, from 1."""

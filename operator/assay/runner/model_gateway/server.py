@@ -21,7 +21,7 @@ from assay.runner.calls import CallSummary
 from assay.runner.gateway_client import GatewayClient, GatewayError
 from assay.runner.model_gateway.answers import Answer, Dialect, own_fault, provider_fault, text
 from assay.runner.model_gateway.anthropic_messages import AnthropicMessages
-from assay.runner.model_gateway.call_log import CallLog
+from assay.runner.model_gateway.call_log import ANSWER_PATHS, CallLog
 from assay.runner.model_gateway.declaration import is_named, target_of, undeclared
 from assay.runner.model_gateway.openai_chat import OpenAIChat
 from assay.runner.model_gateway.sse import EventSplitter, EventTooLarge
@@ -32,7 +32,6 @@ _DIALECTS: Mapping[ProviderAPI, Dialect] = {
     "OpenAIChat": OpenAIChat(),
     "AnthropicMessages": AnthropicMessages(),
 }
-_ANSWER_PATHS: Mapping[ProviderAPI, str] = {"OpenAIChat": "chat/completions", "AnthropicMessages": "messages"}
 _COUNT_PATH = "messages/count_tokens"
 
 # Agents give up when their clock runs out; nobody else is to blame for it.
@@ -109,10 +108,10 @@ class ModelGateway:
         path = request.match_info["rest"].removeprefix("v1/").strip("/")
         if request.method == "GET" and path == "models":
             return web.json_response(self._listing(api))
-        if request.method != "POST" or path not in (_ANSWER_PATHS[api], *_counting(api)):
+        if request.method != "POST" or path not in (ANSWER_PATHS[api], *_counting(api)):
             log.warning("the agent called %s %s, which is not served", request.method, path[:200])
             return _own_error(
-                dialect, 404, "UnsupportedPath", f"only {_ANSWER_PATHS[api]} is served here, not {path}"
+                dialect, 404, "UnsupportedPath", f"only {ANSWER_PATHS[api]} is served here, not {path}"
             )
         try:
             body = json.loads(await request.read())
@@ -141,7 +140,7 @@ class ModelGateway:
     ) -> web.StreamResponse:
         index = target_of(self._models, index, text(body.get("model")))
         model = self._models[index]
-        asks = path == _ANSWER_PATHS[model.api]
+        asks = path == ANSWER_PATHS[model.api]
         call = _Call(self._calls.next_sequence(), index, model, path, body, asks)
         try:
             if self._network is NetworkMode.NONE and (tools := dialect.hosted_tools(body)):
