@@ -54,7 +54,7 @@ def test_help_leads_to_the_first_table() -> None:
 
 
 def test_a_suite_gives_the_index(suite_files: Path) -> None:
-    options = ["--suite", FILE, "--baseline", "baseline"]
+    options: list[str | Path] = ["--suite", FILE, "--baseline", "baseline"]
     for name in ("first", "second"):
         options += ["--ledger", suite_files / f"{name}.jsonl"]
     done = run("score", suite_files / "attempts.jsonl", *options, "--format", "json")
@@ -159,7 +159,8 @@ def test_compare_agrees_disagrees_and_refuses(tmp_path: Path) -> None:
     tasks = [f"t{number:02}" for number in range(20)]
     low, high = (attempts(dict.fromkeys(tasks, [reward] * 3)) for reward in (0, 1))
     moved = attempts(dict.fromkeys(tasks, [0] * 3), harness={"commit": "b" * 40})
-    a, b, c = (report_file(tmp_path, *one) for one in (("a", *low), ("b", *high), ("c", *moved)))
+    named = {"a": low, "b": high, "c": moved}
+    a, b, c = (report_file(tmp_path, name, *records) for name, records in named.items())
     same = run("compare", a, a)
     assert (same.exit_code, "\tyes" in same.stdout) == (0, True)
     other = run("compare", a, b, "--json")

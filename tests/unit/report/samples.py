@@ -66,7 +66,7 @@ def ledger_file(
 
 
 def record(task: str, variant: str = "candidate", **changes: Any) -> AttemptRecord:
-    """A graded first try of repetition 0 that passed, unless `changes` says otherwise (Python field names)."""
+    """A graded first try of repetition 0 that passed, unless `changes` says otherwise."""
     document = {
         "run": "nightly",
         "run_uid": RUN_UID,

@@ -42,7 +42,7 @@ def test_two_runs_in_one_row_are_refused() -> None:
 def test_a_task_that_the_ledger_lacks_is_refused_with_its_line() -> None:
     found = Collection(None, {DIGEST: frozenset({"a"})})
     found.add(Place("attempts.jsonl", 1), record("a", ledger_digest=DIGEST))
-    with pytest.raises(RecordsError, match="line 2: task is b, which ledger ledger .* does not have"):
+    with pytest.raises(RecordsError, match=r"line 2: task is b, which ledger ledger .* does not have"):
         found.add(Place("attempts.jsonl", 2), record("b", ledger_digest=DIGEST))
 
 

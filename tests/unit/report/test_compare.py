@@ -65,14 +65,18 @@ def test_runs_that_measured_different_things_are_refused_until_told(
 
 def test_another_ledger_of_the_same_name_is_refused() -> None:
     other = ledger_file(TASKS | {"more": "more"})
-    second = report(attempts(dict.fromkeys(TASKS, [1, 0, 1]), ledger_digest=other.digest), ledgers=[other])
+    second = report(
+        attempts({name: [1, 0, 1] for name in TASKS}, ledger_digest=other.digest), ledgers=[other]
+    )
     with pytest.raises(ComparisonRefusedError, match="ledger: "):
         compare(run([1, 0, 1]), second)
 
 
 def test_versions_of_a_benchmark_are_never_compared() -> None:
     other = ledger_file(TASKS, version="2.0")
-    second = report(attempts(dict.fromkeys(TASKS, [1, 0, 1]), ledger_digest=other.digest), ledgers=[other])
+    second = report(
+        attempts({name: [1, 0, 1] for name in TASKS}, ledger_digest=other.digest), ledgers=[other]
+    )
     with pytest.raises(ComparisonRefusedError, match=r"sample 1\.0 and 2\.0"):
         compare(run([1, 0, 1]), second, frozenset({"ledger"}))
 
@@ -80,8 +84,8 @@ def test_versions_of_a_benchmark_are_never_compared() -> None:
 def test_what_only_one_run_has_is_named() -> None:
     both = report(
         [
-            *attempts(dict.fromkeys(TASKS, [1, 0, 1]), ledger_digest=FILE.digest),
-            *attempts(dict.fromkeys(TASKS, [1, 0, 1]), "more", ledger_digest=FILE.digest),
+            *attempts({name: [1, 0, 1] for name in TASKS}, ledger_digest=FILE.digest),
+            *attempts({name: [1, 0, 1] for name in TASKS}, "more", ledger_digest=FILE.digest),
         ],
         ledgers=[FILE],
     )

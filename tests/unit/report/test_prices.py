@@ -23,7 +23,7 @@ MODELS = ("claude-opus-5-5", "gpt-6.1-sol", "claude-sonnet-5-5")
 _sheet = build_price_sheet(MODELS, DAY)
 
 
-def call(model: str | None = "claude-opus-5-5", tier: str | None = None, **tokens: int | None) -> CallUsage:
+def call(model: str | None = "claude-opus-5-5", tier: str | None = None, **tokens: Any) -> CallUsage:
     known = {"cache_read": 0, "cache_write_5m": 0, "cache_write_1h": 0, "reasoning": 0}
     return CallUsage(model=model, service_tier=tier, tokens=TokenCounts.model_validate({**known, **tokens}))
 
@@ -36,8 +36,8 @@ def sheet(**rates: Any) -> PriceSheet:
     return PriceSheet.model_validate(document)
 
 
-E5_A = {"input": 1_000_000, "cache_read": 900_000, "cache_write_5m": 60_000, "output": 20_000}
-E5_B = {"input": 200_000, "output": 5_000}
+E5_A: dict[str, Any] = {"input": 1_000_000, "cache_read": 900_000, "cache_write_5m": 60_000, "output": 20_000}
+E5_B: dict[str, Any] = {"input": 200_000, "output": 5_000}
 
 
 def test_worked_example_of_the_method() -> None:
@@ -135,7 +135,7 @@ def test_a_service_tier_has_its_own_prices() -> None:
 
 
 def test_an_unknown_model_makes_no_sheet() -> None:
-    with pytest.raises(PriceUnknownError, match="no-such-model-9: genai-prices .* has no such model"):
+    with pytest.raises(PriceUnknownError, match=r"no-such-model-9: genai-prices .* has no such model"):
         build_price_sheet(["no-such-model-9"], DAY)
 
 

@@ -66,7 +66,7 @@ def test_a_blocked_first_try_that_was_run_again_shows_in_the_first_try_score() -
 
 def test_usage_is_a_mean_over_known_values_with_its_n() -> None:
     """BAR 7."""
-    used = {"tokens": {"input": 100, "output": 10}}
+    used: dict[str, Any] = {"tokens": {"input": 100, "output": 10}}
     found = row(report([record("a", **used), record("b")])).usage.tokens
     assert (found.input.mean, found.input.n, found.input.planned) == (100, 1, 2)
     assert (found.reasoning.mean, found.reasoning.reason) == (None, "none of 2 values is known")
@@ -74,7 +74,7 @@ def test_usage_is_a_mean_over_known_values_with_its_n() -> None:
 
 def test_a_percentage_cannot_stand_alone() -> None:
     with pytest.raises(ValidationError):
-        Score(strict=0.5)  # type: ignore[call-arg]
+        Score.model_validate({"strict": 0.5})
     complete_report = json.loads(report(attempts({"a": [1]})).model_dump_json(by_alias=True))
     for companion in ("usage", "rates", "harness", "repeatNoise", "sampling", "shiftReason", "replaced"):
         bare = json.loads(json.dumps(complete_report))
@@ -100,8 +100,9 @@ def test_a_report_names_what_it_depends_on() -> None:
     assert found.ledgers[0].digest == row(found).ledger_digest == file.digest
     assert row(found).harness.commits == ["a" * 40]
     assert (found.code.assay, found.code.commit) == ("0.1.0", "c" * 40)
-    assert row(found).sampling is not None
-    assert "one cluster" in (row(found).sampling.reason or "")  # type: ignore[union-attr]
+    sampling = row(found).sampling
+    assert sampling is not None
+    assert "one cluster" in (sampling.reason or "")
 
 
 def test_a_ledger_that_no_record_names_is_refused() -> None:
@@ -210,12 +211,12 @@ def test_a_baseline_that_drifted_stops_the_ranking() -> None:
     many = {f"t{number:02}": f"c{number}" for number in range(30)}
     file = ledger_file(many, repetitions=3)
     told = {"ledger_digest": file.digest}
-    now = attempts(dict.fromkeys(many, [0, 0, 0]), "baseline", **told)
+    now = attempts({name: [0, 0, 0] for name in many}, "baseline", **told)
     found = report(
-        now + attempts(dict.fromkeys(many, [1, 1, 1]), **told),
+        now + attempts({name: [1, 1, 1] for name in many}, **told),
         ledgers=[file],
         baseline="baseline",
-        reference=attempts(dict.fromkeys(many, [1, 1, 1]), "baseline", **told),
+        reference=attempts({name: [1, 1, 1] for name in many}, "baseline", **told),
     )
     assert found.ranking.stopped
     assert any("the baseline drifted" in reason for reason in found.ranking.reasons)

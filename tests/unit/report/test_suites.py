@@ -40,7 +40,7 @@ def test_a_file_makes_a_suite() -> None:
 
 
 def test_an_unknown_suite_names_those_that_exist() -> None:
-    with pytest.raises(SuiteError, match="no suite made-up@9; Assay ships coding-agent-index@1.5"):
+    with pytest.raises(SuiteError, match=r"no suite made-up@9; Assay ships coding-agent-index@1\.5"):
         find_suite("made-up@9")
 
 
