@@ -1,0 +1,95 @@
+"""What the demonstration says of a run, without a cluster."""
+
+from typing import Any
+
+import pytest
+
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run_status import VectorRow
+from demo import story
+
+DIGEST = "sha256:" + "a" * 64
+
+
+def run(*conditions: tuple[str, str, str, str], **attempts: int) -> EvaluationRun:
+    """A run whose conditions are (type, status, reason, message)."""
+    stated = [
+        {
+            "type": type_,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        for type_, status, reason, message in conditions
+    ]
+    return EvaluationRun.parse(
+        {
+            "metadata": {"name": "demo-1", "namespace": "evals"},
+            "spec": {
+                "ledgers": [{"name": "one"}],
+                "variants": [{"name": "oracle"}],
+                "storage": {"s3": {"bucket": "evidence"}},
+            },
+            "status": {"conditions": stated, "attempts": attempts},
+        }
+    )
+
+
+def row(**more: Any) -> VectorRow:
+    known = {
+        "ledger": "one",
+        "variant": "oracle",
+        "planned": 6,
+        "valid": 6,
+        "coverage": "1",
+        "ledgerDigest": DIGEST,
+    }
+    return VectorRow.model_validate(known | more)
+
+
+def shown(**more: Any) -> dict[str, str]:
+    headings, rows = story.vector_table([row(**more)])
+    return dict(zip(headings, rows[0], strict=True))
+
+
+def test_progress_says_how_far_and_why() -> None:
+    going = run(
+        ("Progressing", "False", "WaitingForStorage", "s3://x: no bucket"), planned=4, waiting=3, recorded=1
+    )
+    assert story.progress_line(going) == (
+        "1 of 4 attempts recorded, 0 live  WaitingForStorage: s3://x: no bucket"
+    )
+
+
+def test_attempts_without_a_score_are_never_silent() -> None:
+    assert "2 without a score" in story.progress_line(run(planned=2, invalid=2))
+
+
+def test_a_failure_outweighs_everything_else() -> None:
+    failed = run(("Progressing", "False", "Finished", ""), ("Failed", "True", "NoValidAttempt", "0 of 1"))
+    assert story.doing(failed) == "NoValidAttempt: 0 of 1"
+    assert story.ended(failed)
+    assert not story.completed(failed)
+
+
+@pytest.mark.parametrize(("reason", "stops"), [("IsolationAbsent", True), ("Requested", False)])
+def test_only_a_suspension_that_nobody_asked_for_ends_the_demonstration(reason: str, stops: bool) -> None:
+    assert story.stopped(run(("Suspended", "True", reason, "why"))) is stops
+
+
+def test_what_is_unknown_is_a_dash_and_never_zero() -> None:
+    cells = shown()
+    assert (cells["strict"], cells["tokens in"], cells["USD"]) == (story.UNKNOWN,) * 3
+
+
+def test_a_mean_names_its_n_where_values_are_missing() -> None:
+    assert shown(inputTokens={"mean": "4864.166667", "n": 6})["tokens in"] == "4,864.2"
+    assert shown(inputTokens={"mean": "10", "n": 2})["tokens in"] == "10.0 (n=2)"
+
+
+def test_the_verdict_stands_before_the_figures() -> None:
+    refused = run(("Publishable", "False", "PrerequisitesMissing", "no baseline"))
+    assert story.publishable(refused) == "NOT PUBLISHABLE: no baseline"
+    assert story.publishable(run()).startswith("NOT PUBLISHABLE")
