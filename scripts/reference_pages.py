@@ -135,7 +135,7 @@ def _then(rule: Rule) -> str:
     words = {
         "Retain": "retained",
         "RetainZero": "retained; its verdict if it has one, else 0",
-        "Reverify": "verified again, same artefacts",
+        "Reverify": "verified again, same artefacts (this version cannot yet: invalid at once)",
         "Rerun": "tried again",
         "Wait": "tried again later",
         "StopRun": f"the run is suspended: {rule.fix}",

@@ -65,7 +65,7 @@ class Operator:
     s3: S3Server
     log: Path
     ports: dict[str, int] = field(default_factory=dict)
-    extra: dict[str, str] = field(default_factory=dict)
+    processes: list[asyncio.subprocess.Process] = field(default_factory=list)
 
     @asynccontextmanager
     async def running(self, **changes: str) -> AsyncIterator[asyncio.subprocess.Process]:
@@ -93,21 +93,28 @@ class Operator:
             "ASSAY_RESYNC_SECONDS": "2",
             "PYTHONWARNINGS": "default",
             **{name: str(port) for name, port in self.ports.items()},
-            **self.extra,
             **changes,
         }
         with self.log.open("ab") as log:
-            return await asyncio.create_subprocess_exec(
+            process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "assay.handlers", env=environment, stderr=log, stdout=log, cwd=ROOT
             )
+        self.processes.append(process)
+        return process
+
+    async def end(self) -> None:
+        """End whatever a test left running."""
+        for process in self.processes:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
 
 
 @pytest.fixture
-def operator(
-    cluster: Cluster, s3: S3Server, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[Operator]:
+async def operator(cluster: Cluster, s3: S3Server, tmp_path: Path) -> AsyncIterator[Operator]:
     made = Operator(cluster, s3, tmp_path / "operator.log")
     yield made
+    await made.end()
     if made.log.exists():
         # Shown by pytest where the test failed.
         print(made.log.read_text()[-20_000:])

@@ -1,7 +1,9 @@
 """`python -m assay.handlers`: the operator."""
 
 import asyncio
+import contextlib
 import logging
+import signal
 import sys
 
 import kopf
@@ -48,11 +50,21 @@ def main() -> int:
     )
     logging.getLogger("kopf").setLevel(logging.WARNING)
     try:
-        asyncio.run(operate(settings, storage, config))
+        asyncio.run(_until_told(settings, storage, config))
     except LeaseLost as error:
         log.error("%s: stopping", error)
         return 1
     return 0
+
+
+async def _until_told(settings: OperatorSettings, storage: S3Settings, config: KubeConfig) -> None:
+    """Operate until SIGTERM or SIGINT. kopf takes both over when it starts; they end us before, too."""
+    work = asyncio.create_task(operate(settings, storage, config), name="operator")
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, work.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
 
 
 async def operate(settings: OperatorSettings, storage: S3Settings, config: KubeConfig) -> None:
