@@ -67,6 +67,16 @@ ln -s /app/fake /logs/verifier
 """
 
 
+class StubbornTamperer(ScriptAgent):
+    """Plants a reward that cannot be removed."""
+
+    SCRIPT = """
+mount -t tmpfs planted /logs/verifier
+echo 1 > /logs/verifier/reward.txt
+mount -o remount,ro /logs/verifier
+"""
+
+
 class Server(ScriptAgent):
     """The deliverable is a process."""
 

@@ -129,6 +129,11 @@ def test_outcome(facts: Facts, outcome: OutcomeClass) -> None:
     assert classify(facts).outcome is outcome
 
 
+def test_verdict_beside_what_the_agent_planted_is_none() -> None:
+    proposal = classify(ran(tamper_persists=True))
+    assert (proposal.outcome, proposal.reward) == (O.TAMPERED, None)
+
+
 def test_late_agent_is_marked() -> None:
     proposal = classify(ran(failures=[LATE]))
     assert proposal.agent_timed_out

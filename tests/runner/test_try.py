@@ -123,6 +123,17 @@ async def test_a_link_in_place_of_the_verifiers_output_does_not_count(
     assert (result.outcome, result.reward) == (OutcomeClass.GRADED, 0)
 
 
+async def test_planted_reward_that_cannot_be_removed_earns_nothing(
+    make_pod: MakePod, gateway: GatewayDouble
+) -> None:
+    async with make_pod(shared_task(), "tests.runner.agents:StubbornTamperer") as pod:
+        await pod.run_to_end()
+
+    result = gateway.manifest.result
+    assert (result.outcome, result.reward) == (OutcomeClass.TAMPERED, None)
+    assert gateway.files["tampered/phase-1/verifier/reward.txt"] == b"1\n"
+
+
 @pytest.mark.parametrize(("keep", "reward"), [(False, 0), (True, 1)])
 async def test_agents_processes_live_on_only_where_the_task_says_so(
     make_pod: MakePod, gateway: GatewayDouble, keep: bool, reward: int

@@ -77,7 +77,8 @@ Ruling = tuple[OutcomeClass, str]
 def classify(facts: Facts) -> Proposal:
     """The class of a try that ran Harbor's trial, however far it came."""
     outcome, reason = next(ruling for rule in _RULES if (ruling := rule(facts)) is not None)
-    verdict = facts.verdict if isinstance(facts.verdict, Verdict) else None
+    # A verdict read beside what the agent planted is none.
+    verdict = None if facts.tamper_persists or not isinstance(facts.verdict, Verdict) else facts.verdict
     return Proposal(
         outcome=outcome,
         reason=reason[:1000],

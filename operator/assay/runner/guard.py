@@ -10,7 +10,13 @@ import shutil
 from pathlib import Path
 
 from assay.runner.files import FoundFile, walk
-from assay.runner.sandbox import SandboxClient, SandboxPathNotFound, SandboxTransferError
+from assay.runner.sandbox import (
+    SandboxClient,
+    SandboxError,
+    SandboxLost,
+    SandboxPathNotFound,
+    SandboxTransferError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +58,16 @@ class TamperGuard:
         if not self._keep_processes:
             killed = await self._client.end_phase()
             log.info("the agent's phase ended, %d processes killed", killed)
+        try:
+            await self._clean()
+        except SandboxLost:
+            raise
+        except SandboxError as error:
+            # No rm, no space, no process left: whatever hinders it is what the agent made of its container.
+            log.warning("what the agent left could not be removed: %s", error)
+            self.suspected = self.persists = True
+
+    async def _clean(self) -> None:
         kept = self._folder / f"phase-{self._phase}"
         if await self._collect(VERIFIER_OUTPUT, kept / "verifier") is not _EMPTY:
             await self._found(VERIFIER_OUTPUT)
