@@ -158,9 +158,10 @@ class S3Store:
             self.client.put_object(Bucket=bucket, Key=key, Body=body, ContentType=content_type, **condition)
         return StoredObject(key, len(body), f"sha256:{hashlib.sha256(body).hexdigest()}")
 
-    def list_keys(self, bucket: str, prefix: str) -> Iterator[ObjectInfo]:
-        """All objects below `prefix` in key order, one request a thousand."""
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    def list_keys(self, bucket: str, prefix: str, after: str = "") -> Iterator[ObjectInfo]:
+        """All objects below `prefix` in key order, those behind key `after` alone; one request a thousand."""
+        start: dict[str, Any] = {"StartAfter": after} if after else {}
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, **start)
         with typed(bucket):
             for page in pages:
                 for entry in page.get("Contents", []):
@@ -228,9 +229,9 @@ class AsyncS3Store:
             self.sync.put_bytes, bucket, key, body, content_type=content_type, only_if_absent=only_if_absent
         )
 
-    async def list_keys(self, bucket: str, prefix: str) -> list[ObjectInfo]:
+    async def list_keys(self, bucket: str, prefix: str, after: str = "") -> list[ObjectInfo]:
         """As S3Store.list_keys, as a list."""
-        return await self.run(lambda: list(self.sync.list_keys(bucket, prefix)))
+        return await self.run(lambda: list(self.sync.list_keys(bucket, prefix, after)))
 
     @asynccontextmanager
     async def stream_get(self, bucket: str, key: str) -> AsyncIterator[ObjectStream]:

@@ -56,3 +56,13 @@ def run_prefix(storage: StorageTarget, run_uid: str) -> str:
 def archive_key(storage: StorageTarget, archive_digest: str) -> str:
     """Key of a task archive, content-addressed."""
     return f"{storage.archive_prefix}{archive_digest.replace(':', '-')}.tar"
+
+
+def journal_prefix(storage: StorageTarget, run_uid: str) -> str:
+    """Key prefix of a run's journal."""
+    return f"{run_prefix(storage, run_uid)}journal/"
+
+
+def ledger_runs_prefix(ledger_digest: str) -> str:
+    """Key prefix of the list of all runs on a ledger, in the bucket of their evidence."""
+    return f"ledgers/{ledger_digest.replace(':', '-')}/runs/"

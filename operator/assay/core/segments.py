@@ -1,0 +1,190 @@
+"""Segments of the journal: records to bytes and back, and the names they have in S3. Pure.
+
+What is read is bad until validated: a segment that does not say exactly what its name and its size say is
+refused, with words that name the segment and the field.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from assay.api.journal import MAX_LEVEL, Fence, JournalEntry, SegmentHeader, SegmentRef
+from assay.core.canonical import canonical_json, digest_of_bytes
+from assay.core.record import AttemptKey, TryRecord
+
+SEGMENTS = "segments/"
+FENCES = "fences/"
+MAX_SEGMENT_BYTES = 256 << 20
+"""Of a segment, stored or unpacked: a hundred thousand entries have about 60 MB."""
+_MAX_FLAGS, _MAX_IMAGES = 50, 32
+_NAME = re.compile(rf"([0-{MAX_LEVEL}])/([0-9]{{8}})-([0-9]{{12}})\.jsonl\.gz")
+_FENCE = re.compile(r"([0-9]{12})\.json")
+
+
+class JournalError(ValueError):
+    """The journal is not what its writer left: the message names the segment and what is wrong with it."""
+
+
+class SegmentName(NamedTuple):
+    """Name of a segment below `journal/segments/`. No two processes ever write the same one."""
+
+    level: int
+    sequence: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.level}/{self.sequence:08d}-{self.epoch:012d}.jsonl.gz"
+
+    @classmethod
+    def parse(cls, text: str) -> "SegmentName | None":
+        """Read `str`; None for what is no segment."""
+        found = _NAME.fullmatch(text)
+        return cls(*map(int, found.groups())) if found else None
+
+
+def fence_name(epoch: int) -> str:
+    """Name of the fence of an epoch below `journal/fences/`."""
+    return f"{epoch:012d}.json"
+
+
+def fence_epoch(name: str) -> int | None:
+    """Epoch of a fence from its name; None for what is no fence."""
+    found = _FENCE.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def render_fence(fence: Fence) -> bytes:
+    """The bytes of a fence."""
+    return canonical_json(fence)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment that was read and says what its name says."""
+
+    name: SegmentName
+    digest: str
+    header: SegmentHeader
+    lines: tuple[bytes, ...]
+    """The entries as they are stored, without newlines."""
+
+    @property
+    def ref(self) -> SegmentRef:
+        """How the next segment names this one."""
+        return SegmentRef(name=str(self.name), digest=self.digest)
+
+    def records(self) -> list[TryRecord]:
+        """The entries. Raises JournalError for one that is no valid entry."""
+        return [self._record(number, line) for number, line in enumerate(self.lines, 2)]
+
+    def _record(self, number: int, line: bytes) -> TryRecord:
+        try:
+            return record_of(JournalEntry.model_validate_json(line, strict=True))
+        except ValidationError as error:
+            raise JournalError(f"segment {self.name}, line {number}: {_words(error)}") from error
+
+
+def encode_segment(header: SegmentHeader, lines: Sequence[bytes]) -> bytes:
+    """The stored bytes. The same input gives the same bytes, so that a write may be repeated."""
+    text = b"".join(line + b"\n" for line in (canonical_json(header), *lines))
+    return gzip.compress(text, compresslevel=6, mtime=0)
+
+
+def encode_record(record: TryRecord) -> bytes:
+    """The line of a record."""
+    return entry_of(record).model_dump_json(exclude_defaults=True, by_alias=True).encode()
+
+
+def decode_segment(content: bytes, name: SegmentName, run_uid: str) -> Segment:
+    """Read a segment. Raises JournalError."""
+    header_line, *lines = _unpack(content, name).split(b"\n")
+    if not lines or lines.pop():
+        raise JournalError(f"segment {name}: it ends in the middle of a line")
+    try:
+        header = SegmentHeader.model_validate_json(header_line, strict=True)
+    except ValidationError as error:
+        raise JournalError(f"segment {name}, header: {_words(error)}") from error
+    stated = SegmentName(header.level, header.sequence, header.epoch)
+    if stated != name:
+        raise JournalError(f"segment {name}: its header says that it is {stated}")
+    if header.run_uid != run_uid:
+        raise JournalError(f"segment {name}: it is of run {header.run_uid}, not of {run_uid}")
+    if header.entries != len(lines):
+        raise JournalError(f"segment {name}: it has {len(lines)} entries, its header says {header.entries}")
+    if (header.previous is None) != (header.sequence == 1):
+        raise JournalError(f"segment {name}: field previous must be absent in the first segment alone")
+    return Segment(name, digest_of_bytes(content), header, tuple(lines))
+
+
+def entry_of(record: TryRecord) -> JournalEntry:
+    """The entry of a record."""
+    return JournalEntry(
+        ledger=record.key.ledger,
+        task=record.key.task,
+        variant=record.key.variant,
+        repetition=record.key.repetition,
+        try_number=record.try_number,
+        job_name=record.job_name,
+        pod_uid=record.pod_uid,
+        outcome=record.outcome,
+        reason=record.reason[:1000],
+        ended_at=record.ended_at,
+        reward=record.reward,
+        agent_timed_out=record.agent_timed_out,
+        agent_seconds=record.agent_seconds,
+        total_seconds=record.total_seconds,
+        tokens=record.tokens,
+        model_calls=record.model_calls,
+        harbor_version=record.harbor_version[:50],
+        harness_commit=record.harness_commit[:40],
+        manifest_digest=record.manifest_digest,
+        images=dict(record.images[:_MAX_IMAGES]),
+        flags=list(record.flags[:_MAX_FLAGS]),
+    )
+
+
+def record_of(entry: JournalEntry) -> TryRecord:
+    """The record of an entry."""
+    return TryRecord(
+        key=AttemptKey(entry.ledger, entry.task, entry.variant, entry.repetition),
+        try_number=entry.try_number,
+        job_name=entry.job_name,
+        outcome=entry.outcome,
+        reason=entry.reason,
+        ended_at=entry.ended_at,
+        pod_uid=entry.pod_uid,
+        reward=entry.reward,
+        agent_timed_out=entry.agent_timed_out,
+        agent_seconds=entry.agent_seconds,
+        total_seconds=entry.total_seconds,
+        tokens=entry.tokens,
+        model_calls=entry.model_calls,
+        harbor_version=entry.harbor_version,
+        harness_commit=entry.harness_commit,
+        manifest_digest=entry.manifest_digest,
+        images=tuple(sorted(entry.images.items())),
+        flags=tuple(entry.flags),
+    )
+
+
+def _unpack(content: bytes, name: SegmentName) -> bytes:
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        text = reader.decompress(content, MAX_SEGMENT_BYTES)
+    except zlib.error as error:
+        raise JournalError(f"segment {name}: it is no gzip file: {error}") from error
+    if reader.unconsumed_tail:
+        raise JournalError(f"segment {name}: unpacked it has more than {MAX_SEGMENT_BYTES} bytes")
+    if not reader.eof or reader.unused_data:
+        raise JournalError(f"segment {name}: the gzip file is cut short, or something follows it")
+    return text
+
+
+def _words(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"field {'.'.join(map(str, first['loc'])) or '(root)'}: {first['msg']}"
