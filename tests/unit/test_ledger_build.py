@@ -6,7 +6,7 @@ import pytest
 
 from assay.api.ledger_build_file import LedgerBuildFile
 from assay.api.ledgerfile import NetworkMode, TaskResources, TaskTimeouts, VerifierMode
-from assay.core.clusters import clusters_by_base_commit
+from assay.core.clusters import ClusterInput, clusters
 from assay.core.ledger import render_ledger
 from assay.core.ledger_build import LedgerBuilder
 from tests.unit.ledger_tasks import BUILD, COMMIT, DIGEST, OTHER_DIGEST, build, entries, refusals, task
@@ -118,7 +118,8 @@ def test_tasks_of_one_base_commit_are_one_piece_of_evidence() -> None:
 
 
 def test_an_abbreviated_commit_is_the_commit() -> None:
-    found = clusters_by_base_commit({"a": COMMIT, "b": COMMIT[:7], "c": COMMIT[:6] + "0", "d": None})
+    commits = {"a": COMMIT, "b": COMMIT[:7], "c": COMMIT[:6] + "0", "d": None}
+    found = clusters([ClusterInput(task, "git.example/r", commit) for task, commit in commits.items()])
     assert found["a"].name == found["b"].name == f"base-commit:{COMMIT}"
     assert len({cluster.name for cluster in found.values()}) == 3
 

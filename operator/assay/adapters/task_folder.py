@@ -14,7 +14,8 @@ _LEFT_OUT = frozenset({".git"})
 def read_task_folder(folder: Path) -> list[Entry]:
     """All entries below `folder`, in no particular order; bytes are read when an entry is opened.
 
-    Raises ArchiveRefusedError for a socket, pipe or device, and for a name that is not UTF-8.
+    A folder without a file in it is left out, as git does: a clone must give the same archive. Raises
+    ArchiveRefusedError for a socket, pipe or device, and for a name that is not UTF-8.
     """
     return list(_walk(folder, ""))
 
@@ -34,8 +35,10 @@ def _entry(path: Path, name: str) -> Iterator[Entry]:
         )
     facts = path.lstat()
     if stat.S_ISDIR(facts.st_mode):
-        yield Entry(name, Kind.FOLDER)
-        yield from _walk(path, f"{name}/")
+        below = list(_walk(path, f"{name}/"))
+        if below:
+            yield Entry(name, Kind.FOLDER)
+            yield from below
     elif stat.S_ISLNK(facts.st_mode):
         yield Entry(name, Kind.LINK, target=str(path.readlink()))
     elif stat.S_ISREG(facts.st_mode):

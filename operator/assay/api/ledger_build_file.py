@@ -7,11 +7,20 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from assay.api.base import ImageByDigest, SchemaVersion
-from assay.api.ledgerfile import LabelledFact, Plan, Seconds, UnknowableField
+from assay.api.base import ImageByDigest, RelativePath, SchemaVersion
+from assay.api.ledgerfile import (
+    AcceptedStale,
+    IsoDate,
+    LabelledFact,
+    OracleKind,
+    Plan,
+    Seconds,
+    UnknowableField,
+    VerifierMode,
+)
 
 CommitHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
-IsoDate = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+ContainerPath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*[^/\x00]$", max_length=500)]
 ImageName = Annotated[str, StringConstraints(pattern=r"^[^@\s]+(@sha256:[0-9a-f]{64})?$", max_length=512)]
 
 
@@ -40,6 +49,18 @@ class StatedTimeouts(BuildPart):
     verifier_seconds: Seconds | None = Field(default=None, description="Time that the verifier may take.")
 
 
+class StatedVerifier(BuildPart):
+    """The verifier's place where the ledger asks for another than the task does."""
+
+    mode: VerifierMode = Field(
+        description="`separate` runs the verifier of a task that says `shared` in a pristine container."
+    )
+    crossing_files: Annotated[list[ContainerPath], Field(max_length=50)] = Field(
+        default_factory=list,
+        description="Files that cross from the agent's container to the verifier's, and nothing else does.",
+    )
+
+
 class TaskFacts(BuildPart):
     """Facts about a task. In `[defaults]` for all tasks, in `[tasks."<id>"]` for one."""
 
@@ -61,9 +82,44 @@ class TaskFacts(BuildPart):
     base_commit: CommitHash | None = Field(
         default=None, description="Commit that the task starts from; absent = the task's own metadata."
     )
+    oracle_kind: OracleKind | None = Field(
+        default=None, description="What decides the reward: tests, script or judge; absent = unstated."
+    )
+    accept_without_proof: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=500,
+        description="Why the task may be published without runs that prove its oracle; see `--oracle-runs`.",
+    )
+    verifier: StatedVerifier | None = Field(
+        default=None, description="Verifier mode, where the ledger asks for another than the task."
+    )
     images: StatedImages = Field(default=StatedImages(), description="Images by digest, for this task.")
     timeouts: StatedTimeouts = Field(
         default=StatedTimeouts(), description="Timeouts where the task's own file states none."
+    )
+
+
+class StatedHarness(BuildPart):
+    """The code that belongs to the ledger, as paths of the repository that holds both."""
+
+    paths: list[RelativePath] = Field(
+        min_length=1, max_length=100, description="Files and folders whose git tree the header records."
+    )
+    tasks: RelativePath | None = Field(
+        default=None,
+        description="Folder of the task folders in the repository, so that `check` can name a task.",
+    )
+
+
+class StatedUpstream(BuildPart):
+    """The manifest that was published beside the tasks."""
+
+    manifest: RelativePath = Field(
+        default="dataset.toml", description="Its path, relative to the folder of tasks."
+    )
+    accept_stale: AcceptedStale | None = Field(
+        default=None, description="The explicit line that accepts digests which are no longer true."
     )
 
 
@@ -84,6 +140,16 @@ class LedgerBuildFile(BuildPart):
     task_labels_date: IsoDate | None = Field(
         default=None,
         description="Since when the licences and difficulties in the tasks' own files have stood there.",
+    )
+    first_result_date: IsoDate | None = Field(
+        default=None,
+        description="When the first result on these tasks was published: later labels are counted as such.",
+    )
+    harness: StatedHarness | None = Field(
+        default=None, description="The code that is frozen with the ledger; needed by `ledger check`."
+    )
+    upstream: StatedUpstream = Field(
+        default=StatedUpstream(), description="The manifest that was published beside the tasks."
     )
     plan: Plan = Field(default=Plan(), description="The analysis plan, fixed before any result.")
     defaults: TaskFacts = Field(default=TaskFacts(), description="Facts that hold for every task.")

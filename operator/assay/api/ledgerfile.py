@@ -5,11 +5,39 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from assay.api.base import Digest, ImageByDigest, Record, VersionedRecord
+from assay.api.base import Digest, ImageByDigest, Record, RelativePath, VersionedRecord
+from assay.api.ledger_plan import Percent, Plan, ResourceMultiples, RetryLimits, Seconds, TaskId
 
-TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=250)]
-Percent = Annotated[int, Field(ge=1, le=10_000)]
-Seconds = Annotated[int, Field(ge=1, le=7 * 24 * 3600)]
+__all__ = [
+    "UNKNOWN",
+    "AcceptedStale",
+    "AssertionSource",
+    "ClusterRule",
+    "FailingAssertions",
+    "HarnessTree",
+    "IsoDate",
+    "LabelledFact",
+    "LedgerHeader",
+    "NetworkMode",
+    "Oracle",
+    "OracleKind",
+    "OracleProof",
+    "Percent",
+    "Plan",
+    "ResourceMultiples",
+    "RetryLimits",
+    "Seconds",
+    "TaskId",
+    "TaskImages",
+    "TaskLine",
+    "TaskResources",
+    "TaskTimeouts",
+    "UnknowableField",
+    "UpstreamManifest",
+    "VerifierMode",
+]
+
+IsoDate = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 UnknowableField = Literal["licence", "difficulty", "baseCommit"]
 """Facts that a header may allow to be unknown: a licence or difficulty of value `unknown`, no base commit."""
@@ -32,30 +60,39 @@ class NetworkMode(StrEnum):
     INTERNET = "internet"
 
 
-class ResourceMultiples(Record):
-    """Kubernetes requests and limits as whole percent of what the task asks for."""
+class HarnessTree(Record):
+    """The code that belongs to the ledger: one git tree over the declared paths.
 
-    request_percent: Percent = 100
-    limit_percent: Percent = 100
+    It is the tree that `git write-tree` gives for an index of exactly the files below `paths`, without
+    the ledger, its pin and `rankings/`.
+    """
 
-
-class RetryLimits(Record):
-    """How many further tries a class of outcome may have; 0 means none."""
-
-    infrastructure: Annotated[int, Field(ge=0, le=10)] = 3
-    disruption: Annotated[int, Field(ge=0, le=100)] = 20
-    verification: Annotated[int, Field(ge=0, le=10)] = 3
-    refusal: Annotated[int, Field(ge=0, le=50)] = 10
+    tree: str = Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")
+    paths: list[RelativePath] = Field(min_length=1, max_length=100)
+    tasks: RelativePath | None = Field(
+        default=None, description="Folder of the task folders in the repository; None = not in it."
+    )
 
 
-class Plan(Record):
-    """The analysis plan: how the ledger is measured, fixed before any result."""
+class AcceptedStale(Record):
+    """The owner's explicit word that digests which were published before are no longer those of the tasks."""
 
-    primary_metric: str = Field(default="reward", max_length=64)
-    repetitions: Annotated[int, Field(ge=1, le=100)] = 1
-    timeout_percent: Percent = 100
-    resources: ResourceMultiples = ResourceMultiples()
-    retry_limits: RetryLimits = RetryLimits()
+    count: Annotated[int, Field(ge=1)] = Field(description="Exactly how many; one more is refused again.")
+    reason: str = Field(min_length=1, max_length=500)
+
+
+class UpstreamManifest(Record):
+    """The manifest that was published beside the tasks, and how many of its digests are still true."""
+
+    name: str = Field(min_length=1, max_length=200, description="Name that the manifest gives itself.")
+    digest: Digest = Field(description="sha256 over the manifest's bytes.")
+    listed: Annotated[int, Field(ge=0)] = Field(description="Tasks that the manifest lists.")
+    matched: Annotated[int, Field(ge=0)] = Field(
+        description="Tasks of the ledger whose digest is the listed."
+    )
+    stale: list[TaskId] = Field(default_factory=list, description="Tasks whose digest is another, sorted.")
+    unlisted: list[TaskId] = Field(default_factory=list, description="Tasks that the manifest lacks, sorted.")
+    accepted_stale: AcceptedStale | None = None
 
 
 class LedgerHeader(VersionedRecord):
@@ -63,10 +100,16 @@ class LedgerHeader(VersionedRecord):
 
     benchmark: str = Field(min_length=1, max_length=100)
     version: str = Field(min_length=1, max_length=50)
-    harness_tree: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")
+    harness: HarnessTree | None = Field(
+        default=None, description="None = the ledger is bound to no code; `ledger check` then refuses it."
+    )
+    upstream: UpstreamManifest | None = Field(default=None, description="None = none was found.")
     plan: Plan = Plan()
     allow_unknown: list[UnknowableField] = Field(
         default_factory=list, max_length=3, description="Facts that may be unknown; counted and shown."
+    )
+    first_result_date: IsoDate | None = Field(
+        default=None, description="When the first result on these tasks was published; None = none yet."
     )
     task_count: Annotated[int, Field(ge=1, le=100_000)]
 
@@ -79,7 +122,7 @@ class LabelledFact(Record):
 
     value: str = Field(min_length=1, max_length=100)
     source: str = Field(min_length=1, max_length=500)
-    date: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
+    date: IsoDate | None = None
 
     @model_validator(mode="after")
     def _dated_unless_unknown(self) -> Self:
@@ -112,6 +155,71 @@ class TaskImages(Record):
     published: str | None = Field(default=None, max_length=512)
 
 
+class OracleKind(StrEnum):
+    """What decides the reward."""
+
+    TESTS = "tests"
+    """Tests of a test framework, some of which must turn from failing to passing."""
+    SCRIPT = "script"
+    """A script that looks at what the agent left."""
+    JUDGE = "judge"
+    """A model that reads the answer."""
+    UNSTATED = "unstated"
+    """The owner did not say."""
+
+
+class OracleProof(Record):
+    """Runs that show the oracle to be one, on the images of this line."""
+
+    solution_rewards: list[float] = Field(description="Rewards of the reference solution; all are 1.")
+    no_change_rewards: list[float] = Field(description="Rewards of an agent that did nothing; all are 0.")
+    results_digest: Digest = Field(description="sha256 over the attempt records that were given.")
+
+
+class Oracle(Record):
+    """What decides the reward: its kind, the digest over its files, and proof that it can tell."""
+
+    kind: OracleKind
+    digest: Digest = Field(description="sha256 over `path NUL sha256 newline` of every file in tests/.")
+    proof: OracleProof | None = None
+    accepted_without_proof: str | None = Field(
+        default=None, max_length=500, description="The owner's reason to go without proof."
+    )
+
+
+class AssertionSource(StrEnum):
+    """Where failing assertions were read."""
+
+    NAMED_TESTS = "namedTests"
+    """Bodies of the tests that the task names as fail-to-pass."""
+    TEST_PATCH = "testPatch"
+    """All assertion lines that the task's test patches add: no named test's body was found."""
+    TEST_IDS = "testIds"
+    """The names of the fail-to-pass tests themselves: no assertion line was found."""
+    UNREADABLE = "unreadable"
+    """Nothing could be read; `note` says why."""
+
+
+class FailingAssertions(Record):
+    """What fails before the task is solved, normalised; near-identical ones join tasks to a cluster."""
+
+    source: AssertionSource
+    tests: Annotated[int, Field(ge=0)] = Field(default=0, description="Fail-to-pass tests that are named.")
+    lines: list[str] = Field(
+        default_factory=list, max_length=64, description="At most 64, those of the smallest sha256; sorted."
+    )
+    found: Annotated[int, Field(ge=0)] = Field(default=0, description="Different lines before that limit.")
+    note: str | None = Field(default=None, max_length=300, description="What could not be read.")
+
+
+class ClusterRule(StrEnum):
+    """Why a task is in its cluster."""
+
+    ALONE = "alone"
+    SAME_BASE_COMMIT = "sameBaseCommit"
+    NEAR_IDENTICAL_ASSERTION = "nearIdenticalAssertion"
+
+
 class TaskLine(Record):
     """One task of a ledger. `line_digest` covers the canonical JSON of all other fields."""
 
@@ -125,12 +233,21 @@ class TaskLine(Record):
     language: str | None = Field(default=None, max_length=50)
     repository: str | None = Field(default=None, max_length=500)
     base_commit: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
+    oracle: Oracle | None = None
     images: TaskImages
     verifier_mode: VerifierMode
+    crossing_files: list[str] | None = Field(
+        default=None,
+        max_length=50,
+        description="What crosses to a separate verifier that the ledger, not the task, asks for.",
+    )
     network: NetworkMode
     resources: TaskResources
     timeouts: TaskTimeouts
     steps: Annotated[int, Field(ge=1, le=100)] = 1
+    failing_assertions: FailingAssertions | None = None
     cluster: str = Field(min_length=1, max_length=300)
-    cluster_reason: str = Field(min_length=1, max_length=500)
+    cluster_reason: str = Field(min_length=1, max_length=700)
+    cluster_rule: ClusterRule | None = None
+    cluster_neighbour: TaskId | None = Field(default=None, description="A task that the rule joins it to.")
     line_digest: Digest

@@ -1,21 +1,35 @@
 """`assay ledger`: freeze a task set, publish it, look at it."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
+from pydantic import ValidationError
 from rich.progress import Progress
 
 from assay.adapters.ledger_store import ledger_key, publish_ledger
 from assay.adapters.registry import Registry
 from assay.adapters.s3 import AsyncS3Store, S3Settings
-from assay.cli.ledger_build import build_ledger, read_build_file, read_image_map, task_folders
-from assay.cli.output import InputError, console, expected_errors, fail, print_json, print_table
-from assay.core.ledger import LedgerFile, LedgerFileError, parse_ledger, render_ledger
+from assay.api.ledger_resource import Ledger
+from assay.cli import ledger_gate
+from assay.cli.ledger_build import build_ledger, gather_input
+from assay.cli.ledger_io import (
+    AsJson,
+    Bucket,
+    Endpoint,
+    LedgerPath,
+    Region,
+    print_summary,
+    read_ledger,
+    storage_environment,
+)
+from assay.cli.ledger_summary import COLUMNS, ledger_summary, task_row
+from assay.cli.output import InputError, console, expected_errors, explained, fail, print_json, print_table
+from assay.core.ledger import parse_ledger, render_ledger
 from assay.core.ledger_build import LedgerRefusedError
+from assay.core.repository_gate import pin_path, render_pin
 
 app = typer.Typer(
     name="ledger",
@@ -24,11 +38,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-LedgerPath = Annotated[
-    Path, typer.Argument(metavar="LEDGER", exists=True, dir_okay=False, help="A ledger file.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Bucket = Annotated[str, typer.Option(help="Bucket for ledger and task archives.")]
+for command in (ledger_gate.check, ledger_gate.verify, ledger_gate.diff):
+    app.command()(command)
+app.command("runner-image")(ledger_gate.runner_image)
 
 
 @app.command()
@@ -38,8 +50,7 @@ def build(
         typer.Argument(
             metavar="TASKS_DIR",
             exists=True,
-            file_okay=False,
-            help="Folder whose subfolders are tasks in Harbor's format.",
+            help="Folder whose subfolders are tasks in Harbor's format, or a dataset.toml that lists them.",
         ),
     ],
     build_file: Annotated[
@@ -69,9 +80,24 @@ def build(
     archives: Annotated[
         Path | None, typer.Option(file_okay=False, help="Folder that takes the task archives, for `publish`.")
     ] = None,
+    build_images: Annotated[
+        bool,
+        typer.Option(
+            "--build-images",
+            help="Build images that have only a Dockerfile (buildah or docker) and push them to --registry.",
+        ),
+    ] = False,
+    oracle_runs: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="attempts.jsonl of a run of the agents oracle (three times) and nop, as proof of oracles.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Freeze the tasks of a folder into a ledger file.
+    """Freeze the tasks of a folder into a ledger file, and write its pin beside it.
 
     The same input gives the same bytes, on another machine too. What cannot be frozen is refused, naming the
     task, the field and the fix, and no file is written.
@@ -82,17 +108,15 @@ def build(
             --registry http://10.0.0.1:5000 --archives archives -o ledger.jsonl
     """
     with expected_errors():
-        stated = read_build_file(build_file)
+        given = gather_input(tasks, build_file, output, images=images, oracle_runs=oracle_runs)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-            folders = task_folders(tasks, stated.include)
-            bar = progress.add_task("Freezing tasks", total=len(folders))
+            bar = progress.add_task("Freezing tasks", total=len(given.folders))
             try:
                 ledger = build_ledger(
-                    folders,
-                    stated,
-                    image_map=read_image_map(images) if images else {},
+                    given,
                     registry=Registry(registry) if registry else None,
                     archives=archives,
+                    build_images=build_images,
                     on_task=lambda: progress.advance(bar),
                 )
             except LedgerRefusedError as refused:
@@ -102,7 +126,10 @@ def build(
         content = render_ledger(ledger.header, ledger.tasks)
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_bytes(content)
-    _print_summary({"file": str(output), **_summary(parse_ledger(content))}, as_json)
+        parsed = parse_ledger(content)
+        pin = Path(pin_path(str(output)))
+        pin.write_text(render_pin(parsed.digest))
+    print_summary({"file": str(output), "pin": str(pin), **ledger_summary(parsed)}, as_json)
 
 
 @app.command()
@@ -112,10 +139,8 @@ def publish(
         Path, typer.Option(exists=True, file_okay=False, help="Folder of the task archives, from `build`.")
     ],
     bucket: Bucket,
-    endpoint: Annotated[
-        str | None, typer.Option(help="URL of an S3-compatible store; absent = ASSAY_S3_ENDPOINT, else AWS.")
-    ] = None,
-    region: Annotated[str | None, typer.Option(help="Region; absent = ASSAY_S3_REGION.")] = None,
+    endpoint: Endpoint = None,
+    region: Region = None,
     as_json: AsJson = False,
 ) -> None:
     """Upload the task archives and then the ledger to object storage.
@@ -128,8 +153,8 @@ def publish(
         assay ledger publish ledger.jsonl --archives archives --bucket evidence --endpoint http://10.0.0.1:7070
     """
     with expected_errors():
-        content, parsed = _read(ledger)
-        settings = S3Settings.from_env(_environment(endpoint, region))
+        content, parsed = read_ledger(ledger)
+        settings = S3Settings.from_env(storage_environment(endpoint, region))
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task("Uploading archives", total=len({t.archive_digest for t in parsed.tasks}))
 
@@ -143,7 +168,7 @@ def publish(
                     await store.close()
 
             done = asyncio.run(upload())
-    _print_summary(
+    print_summary(
         {
             "digest": parsed.digest,
             "bucket": bucket,
@@ -168,28 +193,13 @@ def show(
         assay ledger show ledger.jsonl --tasks
     """
     with expected_errors():
-        _, parsed = _read(ledger)
+        _, parsed = read_ledger(ledger)
     if not tasks:
-        _print_summary(_summary(parsed), as_json)
+        print_summary(ledger_summary(parsed), as_json)
     elif as_json:
         print_json([task.model_dump(mode="json", by_alias=True, exclude_none=True) for task in parsed.tasks])
     else:
-        print_table(
-            ("TASK", "CLUSTER", "LICENCE", "DIFFICULTY", "VERIFIER", "NETWORK", "AGENT SECONDS", "IMAGE"),
-            (
-                (
-                    task.id,
-                    task.cluster,
-                    task.licence.value,
-                    task.difficulty.value,
-                    task.verifier_mode.value,
-                    task.network.value,
-                    task.timeouts.agent_seconds,
-                    task.images.environment,
-                )
-                for task in parsed.tasks
-            ),
-        )
+        print_table(COLUMNS, map(task_row, parsed.tasks))
 
 
 @app.command()
@@ -200,6 +210,14 @@ def manifest(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace of the Ledger resource.")
     ] = "default",
+    repository: Annotated[
+        str | None, typer.Option(help="URL of the repository that holds harness and ledger.")
+    ] = None,
+    commit: Annotated[str | None, typer.Option(help="Commit of that repository, 40 digits.")] = None,
+    runner_image: Annotated[
+        str | None, typer.Option(help="The benchmark's own runner image by digest; see `runner-image`.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print the Ledger resource for a published ledger file, for `kubectl apply -f -`.
 
@@ -208,8 +226,8 @@ def manifest(
         assay ledger manifest ledger.jsonl --name deepswe-six --bucket evidence -n evals | kubectl apply -f -
     """
     with expected_errors():
-        _, parsed = _read(ledger)
-    document = {
+        _, parsed = read_ledger(ledger)
+    document: dict[str, Any] = {
         "apiVersion": "assay.dev/v1alpha1",
         "kind": "Ledger",
         "metadata": {"name": name, "namespace": namespace},
@@ -219,43 +237,20 @@ def manifest(
             "source": {"s3": {"bucket": bucket, "key": ledger_key(parsed.digest)}},
         },
     }
-    typer.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
-
-
-def _read(path: Path) -> tuple[bytes, LedgerFile]:
-    content = path.read_bytes()
-    try:
-        return content, parse_ledger(content)
-    except LedgerFileError as error:
-        raise InputError(f"{path}: {error}") from error
-
-
-def _environment(endpoint: str | None, region: str | None) -> dict[str, str]:
-    """The process's environment with what the command line says laid over it."""
-    given = {"ASSAY_S3_ENDPOINT": endpoint, "ASSAY_S3_REGION": region}
-    return {**os.environ, **{name: value for name, value in given.items() if value}}
-
-
-def _summary(ledger: LedgerFile) -> dict[str, Any]:
-    return {
-        "benchmark": ledger.header.benchmark,
-        "version": ledger.header.version,
-        "digest": ledger.digest,
-        "tasks": len(ledger.tasks),
-        "clusters": ledger.clusters,
-        "repositories": ledger.repositories,
-        "licences": dict(ledger.licences),
-        "difficulties": dict(ledger.difficulties),
-        "unknowns": ledger.unknowns,
-        "archiveBytes": sum({t.archive_digest: t.archive_bytes for t in ledger.tasks}.values()),
-    }
-
-
-def _print_summary(document: dict[str, Any], as_json: bool) -> None:
+    if repository or commit or runner_image:
+        harness = {"repository": repository, "commit": commit, "runnerImage": runner_image}
+        document["spec"]["harness"] = {name: value for name, value in harness.items() if value}
+    with expected_errors():
+        _check_resource(document)
     if as_json:
         print_json(document)
-        return
-    for key, value in document.items():
-        counts = value.items() if isinstance(value, dict) else None
-        shown = value if counts is None else ", ".join(f"{name} {count}" for name, count in counts)
-        typer.echo(f"{key}\t{shown}")
+    else:
+        typer.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
+
+
+def _check_resource(document: dict[str, Any]) -> None:
+    """Say here what the API server would refuse. Raises InputError."""
+    try:
+        Ledger.parse(document)
+    except ValidationError as error:
+        raise InputError(explained("the Ledger resource", error)) from error

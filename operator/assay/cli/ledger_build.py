@@ -4,6 +4,7 @@ import json
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +15,16 @@ from assay.adapters.registry import Registry
 from assay.adapters.task_folder import read_task_folder
 from assay.api.base import ImageByDigest
 from assay.api.ledger_build_file import LedgerBuildFile
-from assay.cli.output import InputError
+from assay.api.ledgerfile import HarnessTree
+from assay.cli.output import InputError, explained
+from assay.cli.repository_gate import gate_at
+from assay.cli.task_images import with_built_images
 from assay.core.archive import ArchiveFacts, ArchiveRefusedError, Entry, write_archive
-from assay.core.ledger_build import ArchiveWriter, ImageResolver, Ledger, LedgerBuilder, image_resolver
+from assay.core.ledger_build import Ledger, LedgerBuilder, image_resolver
+from assay.core.ledger_line import ArchiveWriter, ImageResolver
+from assay.core.oracle import OracleRuns, OracleRunsError, parse_oracle_runs
 from assay.core.task_checks import Refusal
+from assay.core.upstream import Upstream, UpstreamError, parse_upstream
 
 _IMAGE_MAP = TypeAdapter(dict[str, ImageByDigest])
 
@@ -29,7 +36,7 @@ def read_build_file(path: Path) -> LedgerBuildFile:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: is not TOML: {error}") from error
     except ValidationError as error:
-        raise InputError(_explain(path, error)) from error
+        raise InputError(explained(str(path), error)) from error
 
 
 def read_image_map(path: Path) -> dict[str, ImageByDigest]:
@@ -39,15 +46,62 @@ def read_image_map(path: Path) -> dict[str, ImageByDigest]:
     except json.JSONDecodeError as error:
         raise InputError(f"{path}: is not JSON: {error}") from error
     except ValidationError as error:
-        raise InputError(_explain(path, error)) from error
+        raise InputError(explained(str(path), error)) from error
 
 
-def _explain(path: Path, error: ValidationError) -> str:
-    problems = (
-        f"{'.'.join(str(part) for part in problem['loc']) or 'the document'}: {problem['msg']}"
-        for problem in error.errors(include_url=False, include_input=False)
+@dataclass(frozen=True)
+class BuildInput:
+    """Everything that a ledger is built of, but the registry."""
+
+    folders: list[Path]
+    build_file: LedgerBuildFile
+    image_map: Mapping[str, ImageByDigest]
+    upstream: Upstream | None
+    harness: HarnessTree | None
+    oracle_runs: OracleRuns | None
+
+
+def gather_input(
+    tasks: Path, build_file: Path, output: Path, *, images: Path | None, oracle_runs: Path | None
+) -> BuildInput:
+    """Reads the files that are named; `tasks` is a folder or a dataset.toml. Raises InputError."""
+    stated = read_build_file(build_file)
+    root = tasks if tasks.is_dir() else tasks.parent
+    manifest = root / stated.upstream.manifest if tasks.is_dir() else tasks
+    upstream = _read_upstream(manifest) if manifest.is_file() else None
+    include = stated.include
+    if upstream is not None and tasks.is_file() and include is None:
+        include = sorted(upstream.tasks)
+    folders = task_folders(root, include)
+    return BuildInput(
+        folders,
+        stated if include is stated.include else stated.model_copy(update={"include": include}),
+        read_image_map(images) if images else {},
+        upstream,
+        _harness(stated, output),
+        _read_oracle_runs(oracle_runs) if oracle_runs else None,
     )
-    return f"{path}: " + "; ".join(problems)
+
+
+def _read_upstream(path: Path) -> Upstream:
+    try:
+        return parse_upstream(path.read_bytes())
+    except UpstreamError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _read_oracle_runs(path: Path) -> OracleRuns:
+    try:
+        return parse_oracle_runs(path.read_bytes())
+    except OracleRunsError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _harness(stated: LedgerBuildFile, output: Path) -> HarnessTree | None:
+    if stated.harness is None:
+        return None
+    output.parent.mkdir(parents=True, exist_ok=True)
+    return gate_at(output).harness_of_working_copy(stated.harness.paths, stated.harness.tasks)
 
 
 def task_folders(root: Path, include: Sequence[str] | None) -> list[Path]:
@@ -73,18 +127,27 @@ def _task_name(folder: Path) -> str | None:
 
 
 def build_ledger(
-    folders: Iterable[Path],
-    build_file: LedgerBuildFile,
+    given: BuildInput,
     *,
-    image_map: Mapping[str, ImageByDigest],
     registry: Registry | None,
     archives: Path | None,
+    build_images: bool = False,
     on_task: Callable[[], None] = lambda: None,
 ) -> Ledger:
     """Builds the ledger, writing the archives to `archives` if it is given. Raises LedgerRefusedError."""
     archive = _archive_writer(archives) if archives else write_archive
-    builder = LedgerBuilder(build_file, _resolver(build_file, image_map, registry), archive)
-    for folder in folders:
+    build_file = given.build_file
+    if build_images:
+        build_file = with_built_images(build_file, given.folders, registry)
+    builder = LedgerBuilder(
+        build_file,
+        _resolver(build_file, given.image_map, registry),
+        archive,
+        upstream=given.upstream,
+        harness=given.harness,
+        oracle_runs=given.oracle_runs,
+    )
+    for folder in given.folders:
         try:
             builder.add(folder.name, read_task_folder(folder))
         except ArchiveRefusedError as error:

@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 
 from assay.adapters.environment import BadSettings
+from assay.adapters.git import GitError
+from assay.adapters.image_builder import ImageBuildError
 from assay.adapters.ledger_store import ArchiveMissingError
 from assay.adapters.registry import RegistryError
 from assay.adapters.s3 import StorageError
@@ -17,6 +20,7 @@ from assay.adapters.score_files import ScoreFileError
 from assay.core.archive import ArchiveRefusedError
 from assay.core.canonical import CanonicalError
 from assay.core.ledger import LedgerFileError
+from assay.core.runner_image import RunnerImageError
 
 REFUSED = 1
 """Exit status when the input is refused or the work failed; 2 is a wrong command line."""
@@ -34,9 +38,12 @@ _EXPECTED = (
     ArchiveRefusedError,
     BadSettings,
     CanonicalError,
+    GitError,
+    ImageBuildError,
     LedgerFileError,
     OSError,
     RegistryError,
+    RunnerImageError,
     ScoreFileError,
     StorageError,
 )
@@ -63,6 +70,15 @@ def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
             yield from _leaves(error)
         else:
             yield error
+
+
+def explained(place: str, error: ValidationError) -> str:
+    """Every field that a file or document has wrong, after its place."""
+    problems = (
+        f"{'.'.join(str(part) for part in problem['loc']) or 'the document'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False)
+    )
+    return f"{place}: " + "; ".join(problems)
 
 
 def fail(*messages: str) -> None:

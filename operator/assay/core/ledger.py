@@ -9,7 +9,7 @@ from itertools import pairwise
 from pydantic import ValidationError
 
 from assay.api.base import Record
-from assay.api.ledgerfile import UNKNOWN, LedgerHeader, TaskLine
+from assay.api.ledgerfile import UNKNOWN, AssertionSource, LedgerHeader, TaskLine
 from assay.core.canonical import canonical_json, digest_of, digest_of_bytes
 
 MAX_LEDGER_BYTES = 512 << 20
@@ -56,6 +56,34 @@ class LedgerFile:
     def difficulties(self) -> list[tuple[str, int]]:
         """Difficulties and how many tasks state each, most frequent first."""
         return _tally(task.difficulty.value for task in self.tasks)
+
+    @property
+    def labelled_after_results(self) -> list[str]:
+        """Ids of tasks with a licence or difficulty dated after the first published result, sorted."""
+        first = self.header.first_result_date
+        return [
+            task.id
+            for task in self.tasks
+            if first and any(fact.date and fact.date > first for fact in (task.licence, task.difficulty))
+        ]
+
+    @property
+    def without_proof(self) -> list[str]:
+        """Ids of tasks whose oracle is neither proved nor accepted without proof: not Publishable."""
+        return [
+            task.id
+            for task in self.tasks
+            if not task.oracle or not (task.oracle.proof or task.oracle.accepted_without_proof)
+        ]
+
+    @property
+    def unread_assertions(self) -> list[str]:
+        """Ids of tasks without a readable failing assertion: the second cluster rule is blind to them."""
+        return [
+            task.id
+            for task in self.tasks
+            if not task.failing_assertions or task.failing_assertions.source is AssertionSource.UNREADABLE
+        ]
 
     @property
     def unknowns(self) -> int:
