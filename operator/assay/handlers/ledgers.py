@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from assay.adapters.events import post_event
@@ -30,15 +31,20 @@ class LedgerLibrary:
         self._client, self._store = client, store
         self._files: dict[tuple[str, str], LedgerFile] = {}
         self._lock = asyncio.Lock()
+        self.on_loss: Callable[[], None] = lambda: None
+        """Called when a file that was verified before no longer is what it was."""
 
-    async def read(self, ledger: Ledger) -> LedgerFile | LedgerProblem:
-        """The Ledger's file, or why it cannot be used."""
+    async def read(self, ledger: Ledger, *, fresh: bool = False) -> LedgerFile | LedgerProblem:
+        """The Ledger's file, or why it cannot be used. `fresh` computes the digest anew from its source."""
         key = (ledger.metadata.uid, ledger.spec.digest)
         async with self._lock:
             file = self._files.get(key)
-            if file is not None:
+            if file is not None and not fresh:
                 return file
             found = await self._read(ledger)
+            if file is not None and isinstance(found, LedgerProblem) and not found.may_pass:
+                del self._files[key]
+                self.on_loss()
             if isinstance(found, LedgerFile):
                 self._files[key] = found
                 while len(self._files) > KEPT_FILES:
@@ -72,9 +78,9 @@ class LedgerLibrary:
         return str(text).encode()
 
 
-async def run_ledger(library: LedgerLibrary, ledger: Ledger) -> RunLedger | Problem:
-    """The verified ledger as a run uses it, or why the run must wait."""
-    found = await library.read(ledger)
+async def run_ledger(library: LedgerLibrary, ledger: Ledger, *, fresh: bool = False) -> RunLedger | Problem:
+    """The verified ledger as a run uses it, or why the run must wait; `fresh` reads its source again."""
+    found = await library.read(ledger, fresh=fresh)
     name = ledger.metadata.name
     if isinstance(found, LedgerProblem):
         mismatch = found.reason is LedgerReason.DIGEST_MISMATCH
@@ -101,6 +107,7 @@ class LedgerKeeper:
         self._client, self._library, self._cache = client, library, cache
         self._namespaces = namespaces
         self.wake = asyncio.Event()
+        library.on_loss = self.wake.set
 
     async def run(self) -> None:
         """Until cancelled."""

@@ -68,13 +68,14 @@ class Gatherer:
         self._events_due = 0.0
         self._plan: tuple[object, RunPlan] | None = None
 
-    async def resolution(self, run: EvaluationRun) -> Resolution:
-        """What the run's names stand for now."""
+    async def resolution(self, run: EvaluationRun, *, fresh: bool = False) -> Resolution:
+        """What the run's names stand for now; `fresh` reads the ledgers' sources again."""
         ledgers = self._context.cache.ledgers(self._namespace)
         contents: dict[str, RunLedger | Problem] = {}
         for reference in run.spec.ledgers:
             if reference.name in ledgers:
-                contents[reference.name] = await run_ledger(self._context.library, ledgers[reference.name])
+                ledger = ledgers[reference.name]
+                contents[reference.name] = await run_ledger(self._context.library, ledger, fresh=fresh)
         return resolve(run, ledgers, contents, self._context.cache.variants(self._namespace))
 
     def plan(self, run: EvaluationRun, resolution: Resolution) -> RunPlan:

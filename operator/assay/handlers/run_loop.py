@@ -118,6 +118,12 @@ class RunLoop:
             rounds=1 + run.spec.retry.unscored_only,
         )
         decision = reconcile(desired, self._gatherer.recorded(plan), self._gatherer.observed(), now)
+        if decision.finished:
+            # A result stands on the ledger as it lies there now, not as it was read before the first Job.
+            again = await self._gatherer.resolution(run, fresh=True)
+            if not again.complete:
+                await self._tell(run, self._findings(again, hold=hold))
+                return self._context.settings.resync_seconds
         creations = [one for one in decision.actions if isinstance(one, CreateJob)]
         starts = bool(creations) and run.status.started_at is None
         findings = self._findings(
