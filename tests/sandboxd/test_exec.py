@@ -30,9 +30,9 @@ setsid sh -c 'exec sleep 4711' &
 
 
 async def running(sandbox: SandboxClient, pattern: str) -> int:
-    """How many processes in the sandbox have a command line like this."""
+    """How many processes in the sandbox have a command line that begins like this."""
     listing = await sandbox.exec(["ps", "-e", "-o", "args="])
-    return listing.stdout.decode().count(pattern)
+    return sum(line.startswith(pattern) for line in listing.stdout.decode().splitlines())
 
 
 async def until_running(sandbox: SandboxClient, pattern: str, count: int) -> None:
@@ -136,6 +136,11 @@ async def test_losing_the_runner_kills_everything(start: Start) -> None:
 async def test_children_live_until_the_phase_ends(sandbox: SandboxClient) -> None:
     await sandbox.exec(f"exec >/dev/null 2>&1; {ESCAPE}")
     await until_running(sandbox, "sleep 471", 2)
+
+    async def only_they_are_left() -> bool:
+        return (await sandbox.stat()).processes == 2
+
+    await eventually(only_they_are_left)
     assert await sandbox.end_phase() == 2
     assert await running(sandbox, "sleep 471") == 0
     assert (await sandbox.stat()).processes == 0
