@@ -25,6 +25,7 @@ class JobTable:
 
     def __init__(self, notify: Notify) -> None:
         self._runs: dict[str, RunObjects] = defaultdict(RunObjects)
+        self._forgotten: set[str] = set()
         self._notify = notify
 
     def of(self, run_uid: str) -> RunObjects:
@@ -32,11 +33,14 @@ class JobTable:
         return self._runs[run_uid]
 
     def forget(self, run_uid: str) -> None:
-        """Drop a run that is deleted or finished and has no live Jobs."""
+        """Drop a deleted run, and whatever is still heard of its Jobs while they go."""
         self._runs.pop(run_uid, None)
+        self._forgotten.add(run_uid)
 
     def put_job(self, job: JobView) -> None:
         """A Job was added or changed."""
+        if job.run_uid in self._forgotten:
+            return
         objects = self._runs[job.run_uid]
         objects.jobs[job.name] = job
         objects.vanished.pop(job.name, None)
@@ -44,6 +48,8 @@ class JobTable:
 
     def drop_job(self, job: JobView) -> None:
         """A Job was deleted. Its pods that are still there stay until they go."""
+        if job.run_uid in self._forgotten:
+            return
         objects = self._runs[job.run_uid]
         if objects.jobs.pop(job.name, None) is not None:
             objects.vanished[job.name] = job
@@ -52,12 +58,14 @@ class JobTable:
 
     def put_pod(self, pod: PodView) -> None:
         """A pod was added or changed."""
-        if pod.job_name:
+        if pod.job_name and pod.run_uid not in self._forgotten:
             self._runs[pod.run_uid].pods.setdefault(pod.job_name, {})[pod.uid] = pod
             self._notify(pod.run_uid)
 
     def drop_pod(self, pod: PodView) -> None:
         """A pod was deleted: what was last seen of it tells why it ended, as long as its Job is there."""
+        if pod.run_uid in self._forgotten:
+            return
         objects = self._runs[pod.run_uid]
         if pod.job_name in objects.jobs:
             objects.pods.setdefault(pod.job_name, {})[pod.uid] = replace(pod, gone_at=datetime.now(UTC))

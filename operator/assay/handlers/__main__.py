@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import sys
@@ -49,6 +50,8 @@ def main() -> int:
         stream=sys.stderr,
     )
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    # What lives here lives long, and a full collection of a large run's records stops every loop.
+    gc.set_threshold(100_000, 50, 1000)
     try:
         asyncio.run(_until_told(settings, storage, config))
     except LeaseLost as error:

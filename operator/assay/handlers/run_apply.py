@@ -117,7 +117,7 @@ class Applier:
     def _made(self, action: CreateJob) -> None:
         self.problem = None
         self._gatherer.conflicts.discard(action.name)
-        self._gatherer.posted[action.name] = (action.key, time.monotonic())
+        self._gatherer.posted[action.name] = (action, time.monotonic())
 
     def _refused(self, problem: Problem) -> bool:
         log.warning("Job refused: %s", problem.message)

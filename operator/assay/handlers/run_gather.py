@@ -16,7 +16,7 @@ from assay.api.labels import GATEWAY_SERVICE
 from assay.core.classify import record_of_manifest
 from assay.core.observation import JobEvent, JobView
 from assay.core.plan import RunLedger, RunPlan, make_plan
-from assay.core.reconcile import AskManifest, Observed
+from assay.core.reconcile import AskManifest, CreateJob, Observed
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
 from assay.core.resolve import Problem, Resolution, resolve
 from assay.handlers.context import Context
@@ -55,13 +55,14 @@ class Gatherer:
         self._namespace, self._uid = run.metadata.namespace, run.metadata.uid
         self.evidence = RunEvidence(context.store, run)
         self.answers: dict[tuple[str, str], ManifestAnswer] = {}
-        self.posted: dict[str, tuple[AttemptKey, float]] = {}
+        self.posted: dict[str, tuple[CreateJob, float]] = {}
         self.conflicts: set[str] = set()
         self.gateway_address = ""
         self._storage, self._gateway = _Check(), _Check()
         self._found: dict[str, ManifestFound] = {}
         """Manifests of tries whose Job is gone, by Job name."""
-        self._unsettled: dict[AttemptKey, JobView] = {}
+        self._unsettled: dict[AttemptKey, CreateJob] = {}
+        """Tries whose Job is gone and of which S3 has not been asked since."""
         self._listed = run.status.started_at is None
         """Whether S3 was asked for what an earlier operator process left; a new run has nothing there."""
         self._events: dict[str, JobEvent] = {}
@@ -118,7 +119,7 @@ class Gatherer:
             pods={name: tuple(pods.values()) for name, pods in objects.pods.items()},
             events=self._events,
             answers=self.answers,
-            posted={name: key for name, (key, _) in self.posted.items()},
+            posted={name: made.key for name, (made, _) in self.posted.items()},
             unsettled=frozenset(self._unsettled),
             conflicts=frozenset(self.conflicts),
         )
@@ -151,7 +152,13 @@ class Gatherer:
     def _forget(self, jobs: dict[str, JobView]) -> None:
         """Drop what no longer says anything."""
         oldest = time.monotonic() - POSTED_SECONDS
-        self.posted = {name: one for name, one in self.posted.items() if name not in jobs and one[1] > oldest}
+        for name, (made, when) in list(self.posted.items()):
+            if name in jobs:
+                del self.posted[name]
+            elif when < oldest:
+                # Made and never seen: it may have come and gone while the watch was away.
+                del self.posted[name]
+                self._unsettled[made.key] = made
         for name, pod_uid in [key for key in self.answers if key[0] not in jobs]:
             answer = self.answers.pop((name, pod_uid))
             if isinstance(answer, ManifestFound):
@@ -186,19 +193,21 @@ class Gatherer:
             del objects.vanished[name]
             self.posted.pop(name, None)
             try:
-                self._unsettled[AttemptKey.parse(job.attempt_key)] = job
+                key = AttemptKey.parse(job.attempt_key)
             except ValueError:
                 log.warning("Job %s had no readable attempt key: ignored", name)
-        for key, job in list(self._unsettled.items()):
-            if job.name in objects.pods:
                 continue
-            answer = await self._ask(AskManifest(key, job.try_number, job.name, ""))
+            self._unsettled[key] = CreateJob(key, job.try_number, name)
+        for key, made in list(self._unsettled.items()):
+            if made.name in objects.pods:
+                continue
+            answer = await self._ask(AskManifest(key, made.try_number, made.name, ""))
             if answer is not None:
                 del self._unsettled[key]
                 if isinstance(answer, ManifestFound):
-                    self._found[job.name] = answer
+                    self._found[made.name] = answer
                 elif isinstance(answer, ManifestAbsent):
-                    log.warning("Job %s was deleted and left no result: its try is made again", job.name)
+                    log.warning("Job %s is gone and left no result: its try is made again", made.name)
 
     async def _check_gateway(self) -> Problem | None:
         path = f"/api/v1/namespaces/{self._namespace}/services/{GATEWAY_SERVICE}"

@@ -92,7 +92,8 @@ class World:
         vanished = [name for name in self.jobs if name not in self.truth.jobs]
         self.jobs = dict(self.truth.jobs)
         self.pods = {name: {pod.uid: pod} for name, pod in self.truth.pods.items()}
-        self.posted = {name: key for name, key in self.posted.items() if name not in self.jobs}
+        vanished += [name for name in self.posted if name not in self.truth.jobs]
+        self.posted = {}
         for name in vanished:
             if name in self.truth.manifests:
                 self.found[name] = self.truth.manifests[name]

@@ -285,6 +285,17 @@ class TestTable:
         table.drop_pod(pod)
         assert table.of(make.RUN_UID).pods == {}
 
+    def test_a_deleted_run_leaves_nothing_behind(self) -> None:
+        table = JobTable(lambda _: None)
+        job = make.job_view(self.KEY)
+        table.put_job(job)
+        table.forget(make.RUN_UID)
+        table.put_job(job)
+        table.put_pod(make.pod_view(job))
+        table.drop_job(job)
+        assert (table.of(make.RUN_UID).jobs, table.of(make.RUN_UID).vanished) == ({}, {})
+        assert table.of(make.RUN_UID).pods == {}
+
     def test_each_change_names_its_run(self) -> None:
         told: list[str] = []
         table = JobTable(told.append)
