@@ -55,6 +55,10 @@ class JournalStore:
         await self.check_fence(epoch)
         fence = Fence(run_uid=self._uid, epoch=epoch, holder=holder, taken_at=datetime.now(UTC))
         await self._put(FENCES + fence_name(epoch), render_fence(fence), "application/json")
+        return await self.load(epoch)
+
+    async def load(self, epoch: int) -> Journal:
+        """Read what is recorded, as far as operators up to `epoch` wrote it."""
         segments = await self._backwards()
         return await asyncio.to_thread(Journal.replay, self._uid, epoch, segments)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli import import_job, ledger, prices, score
+from assay.cli import import_job, journal, ledger, prices, score
 
 app = typer.Typer(
     name="assay",
@@ -16,6 +16,7 @@ app = typer.Typer(
 )
 app.add_typer(ledger.app)
 app.add_typer(import_job.app)
+app.add_typer(journal.app)
 app.add_typer(prices.app)
 app.command("score")(score.score)
 app.command("compare")(score.compare_reports)
