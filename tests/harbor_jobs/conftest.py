@@ -55,7 +55,7 @@ def troubled_job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One task, twice, with an agent that solves it and then never ends, and one that cannot be set up."""
     if os.geteuid() != 0:
         pytest.skip("the environment needs root: namespaces, mounts")
-    agents = [
+    agents: list[dict[str, Any]] = [
         {"import_path": "tests.runner.agents:Sleeper", "override_timeout_sec": 2.0},
         {"import_path": "tests.runner.agents:FailingSetup"},
     ]

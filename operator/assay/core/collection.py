@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from assay.api.attempt_record import AttemptRecord, RecordSource, ResourceUse
+from assay.api.attempt_record import AttemptRecord, RecordSource, ResourceAmounts, ResourceUse
 from assay.api.outcome import OutcomeClass
 from assay.core.canonical import digest_of
 from assay.core.prices import Cost, Prices
@@ -68,7 +68,7 @@ class Collection:
         self._seen: dict[tuple[Pair, str, int, int], tuple[bytes, Place]] = {}
         self._retained: dict[tuple[Pair, str, int], tuple[int, Place]] = {}
         self._fingerprints: dict[str, tuple[str | None, Place]] = {}
-        self._resource_digests: dict[str, str] = {}
+        self._resource_digests: dict[tuple[int | None, ...], str] = {}
 
     def add_all(self, records: Iterable[tuple[Place, AttemptRecord]]) -> None:
         """Add every record of a stream."""
@@ -119,7 +119,7 @@ class Collection:
             found.resources[task].add(self._resources(record.resources))
 
     def _resources(self, use: ResourceUse) -> str:
-        asked = repr((use.requested, use.limit))
+        asked = (*_values(use.requested), *_values(use.limit))
         known = self._resource_digests.get(asked)
         if known is None:
             asked_for = use.model_dump(mode="json", exclude={"peak"}, exclude_none=True)
@@ -184,6 +184,10 @@ class Collection:
                 f"task {task}, variant {pair.variant}, and for try {number} at {first}: only one "
                 f"try can decide"
             )
+
+
+def _values(amounts: ResourceAmounts) -> tuple[int | None, ...]:
+    return amounts.cpu_millis, amounts.memory_mib, amounts.storage_mib
 
 
 def resource_digest(pairs: Mapping[Pair, PairRecords], ledger: str) -> str | None:

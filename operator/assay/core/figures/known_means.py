@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
+
+
+_DIGITS = 400
+"""Enough for any sum of doubles and prices to be exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +34,18 @@ class KnownMean:
 
 def known_mean(values: Iterable[Decimal | float | None]) -> KnownMean:
     """Mean and total over the values that are not None; a float counts as the decimal that it prints as."""
-    known: list[Fraction] = []
-    planned = 0
-    for value in values:
-        planned += 1
-        if value is not None:
-            known.append(Fraction(repr(value)) if isinstance(value, float) else Fraction(value))
+    whole, decimals, known, planned = 0, Decimal(), 0, 0
+    with localcontext(prec=_DIGITS):
+        for value in values:
+            planned += 1
+            if value is None:
+                continue
+            known += 1
+            if isinstance(value, int):
+                whole += value
+            else:
+                decimals += value if isinstance(value, Decimal) else Decimal(repr(value))
     if not known:
         return KnownMean(None, None, 0, planned, f"none of {planned} values is known")
-    total = sum(known, Fraction())
-    return KnownMean(total / len(known), total, len(known), planned)
+    total = whole + Fraction(decimals)
+    return KnownMean(total / known, total, known, planned)
