@@ -1,12 +1,10 @@
-"""How long `assay score` takes end to end: read, check, price, score and test a suite's attempts, write
-the report.
+"""How long `assay score` takes end to end: read, check, price, score and test attempts, write the report.
 
-    python benchmarks/report_speed.py [--calls 3]
+    python -m benchmarks.report_speed [--calls 3]
 
-A suite of three ledgers (113, 66 and 124 tasks, three repetitions) with ever more variants. Each measurement is a
-process of its own that streams a file. Bars: 100,000 attempts in 10 s and 500 MB, and at most 12 times the
-time of
-10,000. The seconds are those of the processor: other work on the machine does not count.
+A suite of three ledgers (113, 66 and 124 tasks, three repetitions) with ever more variants. Each measurement
+is a process of its own that streams a file. Bars: 100,000 attempts in 10 s and 500 MB, and at most 12 times
+the time of 10,000. The seconds are those of the processor: other work on the machine does not count.
 """
 
 import argparse

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-
 _DIGITS = 400
 """Enough for any sum of doubles and prices to be exact."""
 
