@@ -79,7 +79,7 @@ func (m *Manager) EndPhase() (int, error) {
 	return len(processes), m.killAll()
 }
 
-// Processes are all in the container but this one and its supervisors.
+// Processes are all in the container but this one, its supervisors and zombies.
 func (m *Manager) Processes() ([]int, error) {
 	table, err := ReadTable()
 	if err != nil {
@@ -89,7 +89,7 @@ func (m *Manager) Processes() ([]int, error) {
 	defer m.mu.Unlock()
 	var pids []int
 	for pid := range table {
-		if pid != os.Getpid() && !m.supervisors[pid] {
+		if pid != os.Getpid() && !m.supervisors[pid] && ResidentBytes(pid) > 0 {
 			pids = append(pids, pid)
 		}
 	}
