@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from assay.api.attempt_record import RecordSource, RunRecord
+from assay.api.attempt_record import Criterion, RecordSource, RunRecord
 from assay.core.collection import Pair, PairRecords
 from assay.core.figures.attempts import VariantAttempts
 from assay.core.figures.drift_gate import DriftGate
@@ -84,11 +84,14 @@ def _baseline(given: ScoreInput) -> Iterator[str]:
     if given.baseline is None:
         yield "there is no baseline"
         return
-    for ledger in given.ledgers:
+    for ledger, scored in given.ledgers.items():
+        planned = scored.plan.baseline
         mine = given.collection.pairs.get(Pair(ledger, given.baseline))
         if mine is None:
             yield f"ledger {ledger} has no result of baseline {given.baseline}"
             continue
+        if planned is not None and mine.fingerprint != planned.fingerprint:
+            yield f"ledger {ledger}: the baseline is not {planned.name} as its plan names it"
         for pair, found in sorted(given.collection.pairs.items()):
             if pair.ledger != ledger or pair.variant == given.baseline:
                 continue
@@ -136,28 +139,22 @@ def _coverage(attempts: Attempts) -> Iterator[str]:
 
 
 def _integrity(given: ScoreInput) -> Iterator[str]:
-    if given.suite is None:
-        yield "no suite says which integrity checks the results need"
-        return
     for pair, found in sorted(given.collection.pairs.items()):
-        component = given.component_of(pair.ledger)
-        if component is None or given.sentinel(pair.variant):
+        if given.sentinel(pair.variant):
             continue
+        needed = given.judged_on(pair.ledger)
         kept = [attempt.kept for attempt in found.attempts.values() if attempt.kept]
-        if component.reward_hacking_judged:
+        row = f"ledger {pair.ledger}, variant {pair.variant}"
+        if Criterion.REWARD_HACKING.value in needed:
             unread = sum(one.reward > 0 and one.hacking is HackingVerdict.NOT_READ for one in kept)
             if unread:
-                yield (
-                    f"ledger {pair.ledger}, variant {pair.variant}: {unread} passing attempts were not read "
-                    "for reward hacking"
-                )
-        if given.suite.rules.model_refusals_judged:
+                yield f"{row}: {unread} passing attempts were not read for reward hacking"
+        if Criterion.REFUSAL.value in needed:
             unread = sum(one.calls_models and not one.refusal_read for one in kept)
             if unread:
-                yield (
-                    f"ledger {pair.ledger}, variant {pair.variant}: {unread} attempts were not read for "
-                    "refusals by the model"
-                )
+                yield f"{row}: {unread} attempts were not read for refusals by the model"
+        for criterion in sorted(needed - {one.value for one in Criterion}):
+            yield f"{row}: the plan asks for a judge of {criterion}, which this version does not know"
 
 
 def _prices(given: ScoreInput) -> Iterator[str]:
@@ -165,5 +162,10 @@ def _prices(given: ScoreInput) -> Iterator[str]:
     if prices is None:
         if given.collection.called_models:
             yield "no price sheet: costs are not known"
-    elif prices.sheet.reviewed is None:
+        return
+    if prices.sheet.reviewed is None:
         yield "no person has reviewed the price sheet"
+    for ledger in given.ledgers.values():
+        planned = ledger.plan.price_policy.sheet_digest
+        if planned is not None and planned != prices.digest:
+            yield f"ledger {ledger.name}: its plan pins price sheet {planned}, costs are of {prices.digest}"

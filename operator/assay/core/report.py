@@ -25,7 +25,6 @@ from assay.core.record_totals import Kept, Replaced
 from assay.core.report_index import IndexInput, index_rows
 from assay.core.score_input import ReportRefusedError, ScoredLedger, ScoreInput
 
-DRIFT_THRESHOLD = 0.01
 LABELS: tuple[Label, ...] = ("category", "language", "difficulty")
 MAX_K = 5
 """Largest k of pass@k that is shown."""
@@ -52,7 +51,7 @@ def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
     figures = _figures(given)
     shifts = _shifts(given, figures)
     drifts = _drifts(given, figures)
-    gate = drift_gate(drifts, DRIFT_THRESHOLD)
+    gate = drift_gate(drifts, given.drift_threshold)
     attempts = {pair: row.attempts for pair, row in figures.items()}
     reasons = reasons_against(given, attempts, gate)
     indices = index_rows(IndexInput(given, figures, shifts, gate.ranking_stops)) if given.suite else []
@@ -104,7 +103,7 @@ def _figures(given: ScoreInput) -> dict[Pair, RowFigures]:
         for variant in _variants_on(given, name):
             pair = Pair(name, variant)
             records = given.collection.pairs.get(pair)
-            attempts = attempts_of(pair, records, ledger.tasks, given.suite, given.component_of(name))
+            attempts = attempts_of(pair, records, ledger.tasks, given.worth_on(name))
             found = score(attempts)
             figures[pair] = RowFigures(
                 attempts=attempts,
@@ -151,20 +150,22 @@ def _shifts(given: ScoreInput, figures: Mapping[Pair, RowFigures]) -> dict[Pair,
 def _drifts(given: ScoreInput, figures: Mapping[Pair, RowFigures]) -> dict[str, Drift]:
     if given.reference is None or given.baseline is None:
         return {}
-    found = {}
+    found, family = {}, 2 * len(given.ledgers)
     for name, ledger in given.ledgers.items():
         pair = Pair(name, given.baseline)
-        earlier = _reference(given.reference, ledger, given.baseline)
+        earlier = _reference(given, given.reference, ledger, given.baseline)
         if pair in figures and earlier is not None:
-            found[name] = drift(earlier, figures[pair].attempts, DRIFT_THRESHOLD, 2 * len(given.ledgers))
+            found[name] = drift(earlier, figures[pair].attempts, given.drift_threshold, family)
     return found
 
 
-def _reference(reference: Collection, ledger: ScoredLedger, baseline: str) -> VariantAttempts | None:
+def _reference(
+    given: ScoreInput, reference: Collection, ledger: ScoredLedger, baseline: str
+) -> VariantAttempts | None:
     for pair, records in reference.pairs.items():
         if pair.variant == baseline and reference.ledger_digests[pair.ledger] == ledger.digest:
             tasks = LedgerTasks(ledger.name, ledger.tasks.tasks, _repetitions(records, ledger))
-            return attempts_of(Pair(ledger.name, baseline), records, tasks)
+            return attempts_of(Pair(ledger.name, baseline), records, tasks, given.worth_on(ledger.name))
     return None
 
 
@@ -273,6 +274,7 @@ def _ledger(collection: Collection, ledger: ScoredLedger) -> api.LedgerEntry:
         repetitions=ledger.tasks.repetitions,
         from_records=ledger.file is None,
         resources=resource_digest(collection.pairs, ledger.name),
+        excluded={one.task: one.reason for one in ledger.plan.exclusions},
     )
 
 

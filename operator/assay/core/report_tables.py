@@ -270,6 +270,10 @@ def _origin(report: Report) -> list[str]:
         )
         if prices.unknown_models:
             notes.append(f"No price of {', '.join(prices.unknown_models)}: their cost is unknown, not 0.")
+    for ledger in report.ledgers:
+        notes += [
+            f"{ledger.name}: {task} is left out by plan: {why}." for task, why in ledger.excluded.items()
+        ]
     if any(ledger.from_records for ledger in report.ledgers):
         notes.append("Without a ledger file, tasks are those of the records, each one its own cluster.")
     return notes

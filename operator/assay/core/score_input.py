@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from assay.api.attempt_record import LedgerFacts, RunRecord
+from assay.api.attempt_record import Criterion, LedgerFacts, RunRecord
+from assay.api.ledger_plan import Plan
 from assay.api.suite import Component, SuiteDefinition
 from assay.core.collection import Collection, Pair
 from assay.core.figures.observations import LedgerTasks, TaskFacts
 from assay.core.ledger import LedgerFile
+from assay.core.observe import Worth
 
 SENTINEL_AGENTS = ("oracle", "nop")
 """Harbor's agents that apply the reference solution, and that do nothing."""
@@ -25,6 +27,11 @@ class ScoredLedger:
     digest: str | None
     tasks: LedgerTasks
     file: LedgerFile | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the file; without a file the default one."""
+        return self.file.header.plan if self.file else Plan()
 
     @property
     def benchmark(self) -> tuple[str, str] | None:
@@ -54,6 +61,30 @@ class ScoreInput:
         return next(
             (self.suite.components[name] for name, at in self.components.items() if at == ledger), None
         )
+
+    def worth_on(self, ledger: str) -> Worth:
+        """What suite and plan make of attempts on a ledger."""
+        component = self.component_of(ledger)
+        return Worth(
+            flagged_is_zero=component is not None and component.reward_hacking_judged,
+            fallback_scored=self.suite is None or self.suite.rules.fallback_scored,
+            blocked_is_zero=self.ledgers[ledger].plan.refusals.after_reruns == "countsAsZero",
+        )
+
+    def judged_on(self, ledger: str) -> set[str]:
+        """Criteria that a judge must have read attempts on a ledger for, by suite and plan."""
+        found = {judge.criterion for judge in self.ledgers[ledger].plan.judges}
+        component = self.component_of(ledger)
+        if component is not None and component.reward_hacking_judged:
+            found.add(Criterion.REWARD_HACKING.value)
+        if component is not None and self.suite is not None and self.suite.rules.model_refusals_judged:
+            found.add(Criterion.REFUSAL.value)
+        return found
+
+    @property
+    def drift_threshold(self) -> float:
+        """The strictest of the plans' thresholds: the tests of all ledgers are one family."""
+        return min(float(ledger.plan.drift_alpha) for ledger in self.ledgers.values())
 
     def run_of(self, pair: Pair) -> RunRecord | None:
         """The run record of a row."""
@@ -103,6 +134,7 @@ def scored_ledgers(
 
 
 def _with_file(name: str, file: LedgerFile, facts: LedgerFacts | None) -> ScoredLedger:
+    excluded = {one.task for one in file.header.plan.exclusions}
     tasks = tuple(
         TaskFacts(
             task=task.id,
@@ -112,6 +144,7 @@ def _with_file(name: str, file: LedgerFile, facts: LedgerFacts | None) -> Scored
             difficulty=task.difficulty.value,
         )
         for task in file.tasks
+        if task.id not in excluded
     )
     repetitions = facts.repetitions if facts else file.header.plan.repetitions
     return ScoredLedger(name, file.digest, LedgerTasks(name, tasks, repetitions), file)

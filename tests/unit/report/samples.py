@@ -25,7 +25,12 @@ RUN_UID = "11111111-2222-3333-4444-555555555555"
 
 
 def ledger_file(
-    clusters: Mapping[str, str], *, benchmark: str = "sample", version: str = "1.0", repetitions: int = 3
+    clusters: Mapping[str, str],
+    *,
+    benchmark: str = "sample",
+    version: str = "1.0",
+    repetitions: int = 3,
+    **plan: Any,
 ) -> LedgerFile:
     """A ledger of the tasks, each with its cluster; it has passed the real reader."""
     lines = [
@@ -58,7 +63,7 @@ def ledger_file(
         {
             "benchmark": benchmark,
             "version": version,
-            "plan": {"repetitions": repetitions},
+            "plan": {"repetitions": repetitions, **plan},
             "task_count": len(lines),
         }
     )

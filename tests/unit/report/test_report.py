@@ -15,6 +15,7 @@ from assay.core.report_markdown import markdown
 from assay.core.report_tables import document
 from assay.core.score_input import ReportRefusedError
 from tests.unit.report.samples import (
+    DIGEST,
     START,
     attempts,
     ledger_file,
@@ -173,10 +174,45 @@ def runs(**changes: Any) -> list[Any]:
     return [run_record(ledgers(), ("candidate", "baseline", "oracle", "nop"), **changes)]
 
 
+def planned_judge() -> list[Any]:
+    judge = {"name": "j", "criterion": "rewardHacking", "model": "m", "prompt_digest": DIGEST}
+    return [judge]
+
+
 def frozen_late() -> list[Any]:
     (run,) = runs()
     late = [one.model_copy(update={"frozen_at": START + timedelta(hours=1)}) for one in run.ledgers]
     return [run.model_copy(update={"ledgers": late})]
+
+
+def test_a_plan_can_leave_tasks_out_before_any_result() -> None:
+    left_out = {"task": "b", "reason": "its reference solution fails"}
+    file = ledger_file({"a": "x", "b": "y"}, repetitions=1, exclusions=[left_out])
+    found = report(attempts({"a": [1], "b": [0]}, ledger_digest=file.digest), ledgers=[file])
+    assert (row(found).score.strict, row(found).score.tasks) == (1, 1)
+    assert found.ledgers[0].excluded == {"b": "its reference solution fails"}
+    assert "b is left out by plan: its reference solution fails." in markdown(document(found))
+
+
+def test_a_plan_can_give_blocked_attempts_no_result() -> None:
+    blocked = record("a", outcome="RefusedBlocked", reward=None)
+    for rule, coverage in (("countsAsZero", 1), ("noResult", 0)):
+        file = ledger_file({"a": "x"}, repetitions=1, refusals={"after_reruns": rule})
+        given = blocked.model_copy(update={"ledger_digest": file.digest})
+        assert row(report([given], ledgers=[file])).score.coverage == coverage
+
+
+def test_a_planned_judge_must_have_read_the_passes() -> None:
+    file = ledger_file({"a": "x"}, repetitions=1, judges=planned_judge())
+    found = report(attempts({"a": [1]}, ledger_digest=file.digest), ledgers=[file])
+    assert any("1 passing attempts were not read" in reason for reason in found.reasons_against)
+
+
+def test_a_planned_baseline_is_held_to_its_fingerprint() -> None:
+    file = ledger_file({"a": "x"}, repetitions=1, baseline={"name": "control", "fingerprint": DIGEST})
+    records = attempts({"a": [1]}, "baseline", ledger_digest=file.digest)
+    found = report(records, ledgers=[file], baseline="baseline")
+    assert "ledger ledger: the baseline is not control as its plan names it" in found.reasons_against
 
 
 @pytest.mark.parametrize(
@@ -184,7 +220,6 @@ def frozen_late() -> list[Any]:
     [
         ({"runs": []}, "its run record (run.json) was not given"),
         ({"baseline": None}, "there is no baseline"),
-        ({"suite": None}, "no suite says which integrity checks"),
         ({"reference": []}, "the baseline was not compared with an earlier run"),
         ({"ledgers": []}, "its file was not given"),
         ({"records": without("oracle")}, "ledger first has no oracle sentinel"),
