@@ -6,9 +6,10 @@ in the newest segment of the highest epoch: a writer with an older epoch can add
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from assay.api.journal import MAX_LEVEL, Compaction, Opening, SegmentHeader, SegmentRef
 from assay.core.canonical import digest_of_bytes
@@ -26,9 +27,8 @@ class Draft:
     name: SegmentName
     content: bytes
     header: SegmentHeader
-    lines: Sequence[bytes]
     records: tuple[TryRecord, ...]
-    """New records; a compaction has none."""
+    """New ones; of a compaction all that it repeats."""
 
     @property
     def ref(self) -> SegmentRef:
@@ -56,7 +56,6 @@ class Journal:
         self.sequence = 0
         """Of the head; 0 where there is no segment yet."""
         self._records: dict[str, TryRecord] = {}
-        self._lines: list[bytes] = []
         self._spans: list[_Span] = []
 
     @classmethod
@@ -82,9 +81,7 @@ class Journal:
         The first segment has the run's `opening`, later ones must have none.
         """
         new = {one.job_name: one for one in records if one.job_name not in self._records}
-        lines = [encode_record(one) for one in new.values()]
-        header = self._header(0, len(lines), now, opening=opening)
-        return self._draft(header, lines, tuple(new.values()))
+        return self._draft(self._header(0, len(new), now, opening=opening), tuple(new.values()))
 
     def next_compaction(self, now: datetime) -> Draft | None:
         """The segment that stands for the last `FAN_IN` of one level; None while there are not so many."""
@@ -93,17 +90,16 @@ class Journal:
         if len(spans) < FAN_IN or level == MAX_LEVEL or any(one.level != level for one in spans):
             return None
         first = spans[0]
-        lines = self._lines[first.start :]
+        repeated = tuple(islice(self._records.values(), first.start, None))
         compaction = Compaction(first=first.first, before=first.before)
-        return self._draft(self._header(level + 1, len(lines), now, compaction=compaction), lines, ())
+        return self._draft(self._header(level + 1, len(repeated), now, compaction=compaction), repeated)
 
     def commit(self, draft: Draft) -> None:
         """The draft is durable."""
         compaction = draft.header.compaction
         if compaction is None:
-            self._spans.append(_Span(0, draft.header.sequence, self.head, len(self._lines)))
+            self._spans.append(_Span(0, draft.header.sequence, self.head, len(self._records)))
             self._records.update({one.job_name: one for one in draft.records})
-            self._lines += draft.lines
         else:
             start = self._spans[-FAN_IN].start
             del self._spans[-FAN_IN:]
@@ -118,12 +114,11 @@ class Journal:
             raise JournalError(
                 f"segment {segment.name} does not follow {self.head.name if self.head else '-'}"
             )
-        self._spans.append(_Span(header.level, first, before, len(self._lines)))
-        for record, line in zip(segment.records(), segment.lines, strict=True):
+        self._spans.append(_Span(header.level, first, before, len(self._records)))
+        for record in segment.records():
             if record.job_name in self._records:
                 raise JournalError(f"segment {segment.name} records Job {record.job_name} a second time")
             self._records[record.job_name] = record
-            self._lines.append(line)
         self.head, self.sequence = segment.ref, header.sequence
 
     def _header(
@@ -147,9 +142,10 @@ class Journal:
             compaction=compaction,
         )
 
-    def _draft(self, header: SegmentHeader, lines: Sequence[bytes], records: tuple[TryRecord, ...]) -> Draft:
+    def _draft(self, header: SegmentHeader, records: tuple[TryRecord, ...]) -> Draft:
         name = SegmentName(header.level, header.sequence, header.epoch)
-        return Draft(name, encode_segment(header, lines), header, lines, records)
+        lines = [encode_record(one) for one in records]
+        return Draft(name, encode_segment(header, lines), header, records)
 
 
 def tip_of(names: Iterable[SegmentName]) -> SegmentName | None:

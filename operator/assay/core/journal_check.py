@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from assay.api.journal import SegmentHeader, SegmentRef
 from assay.core.journal import tip_of
-from assay.core.segments import JournalError, Segment, SegmentName
+from assay.core.record import TryRecord
+from assay.core.segments import JournalError, Segment, SegmentName, encode_record
 
 _LINE_DIGEST = 16
 
@@ -38,7 +39,11 @@ class _Link:
     digest: str
     header: SegmentHeader
     lines: bytes
-    """Digests of the entries, one behind the other."""
+    """Digests of the entries, one behind the other. Of what they say: a compaction may spell it otherwise."""
+
+
+def _digest(record: TryRecord) -> bytes:
+    return hashlib.blake2b(encode_record(record), digest_size=_LINE_DIGEST).digest()
 
 
 @dataclass(slots=True)
@@ -54,10 +59,10 @@ class ChainCheck:
             self._problems.append(str(found))
             return
         try:
-            found.records()
+            lines = b"".join(_digest(record) for record in found.records())
         except JournalError as error:
             self._problems.append(str(error))
-        lines = b"".join(hashlib.blake2b(line, digest_size=_LINE_DIGEST).digest() for line in found.lines)
+            return
         self._links[found.name] = _Link(found.name, found.digest, found.header, lines)
 
     def report(self, head: str | None = None) -> ChainReport:

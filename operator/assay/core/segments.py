@@ -9,6 +9,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -149,13 +150,13 @@ def entry_of(record: TryRecord) -> JournalEntry:
 
 
 def record_of(entry: JournalEntry) -> TryRecord:
-    """The record of an entry."""
+    """The record of an entry. What many records share is kept in memory once."""
     return TryRecord(
-        key=AttemptKey(entry.ledger, entry.task, entry.variant, entry.repetition),
+        key=AttemptKey(intern(entry.ledger), intern(entry.task), intern(entry.variant), entry.repetition),
         try_number=entry.try_number,
         job_name=entry.job_name,
         outcome=entry.outcome,
-        reason=entry.reason,
+        reason=intern(entry.reason),
         ended_at=entry.ended_at,
         pod_uid=entry.pod_uid,
         reward=entry.reward,
@@ -164,10 +165,10 @@ def record_of(entry: JournalEntry) -> TryRecord:
         total_seconds=entry.total_seconds,
         tokens=entry.tokens,
         model_calls=entry.model_calls,
-        harbor_version=entry.harbor_version,
-        harness_commit=entry.harness_commit,
+        harbor_version=intern(entry.harbor_version),
+        harness_commit=intern(entry.harness_commit),
         manifest_digest=entry.manifest_digest,
-        images=tuple(sorted(entry.images.items())),
+        images=tuple((intern(name), intern(image)) for name, image in sorted(entry.images.items())),
         flags=tuple(entry.flags),
     )
 
