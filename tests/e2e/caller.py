@@ -95,11 +95,16 @@ def _token(bench: Bench, pod: str, uid: str) -> str:
     return str(bench.kube.request("POST", account, body=body)["status"]["token"])
 
 
-def open_stream(address: str, token: str, model: str) -> http.client.HTTPResponse:
+@contextmanager
+def open_stream(address: str, token: str, model: str) -> Iterator[http.client.HTTPResponse]:
     """The open answer of a streamed chat completion, asked of the gateway's pod at `address`."""
     connection = http.client.HTTPConnection(address, labels.GATEWAY_PORT, timeout=120)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     message = '{"role": "user", "content": "Say something."}'
     body = f'{{"model": "{model}", "stream": true, "messages": [{message}]}}'
-    connection.request("POST", "/v1/models/0/chat/completions", body, headers)
-    return connection.getresponse()
+    try:
+        connection.request("POST", "/v1/models/0/chat/completions", body, headers)
+        with connection.getresponse() as answer:
+            yield answer
+    finally:
+        connection.close()
