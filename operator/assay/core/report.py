@@ -111,9 +111,17 @@ def _figures(given: ScoreInput) -> dict[Pair, RowFigures]:
                 error=sampling_error(strict_scores(attempts), clusters) if found.strict is not None else None,
                 noise=repeat_noise(attempts),
                 rates=attempt_rates(attempts),
-                kept=[one.kept for one in records.attempts.values() if one.kept] if records else [],
+                kept=_kept(records, attempts),
             )
     return figures
+
+
+def _kept(records: PairRecords | None, attempts: VariantAttempts) -> list[Kept]:
+    """The retained tries that have a result by the plan."""
+    if records is None:
+        return []
+    valid = {(one.task, one.repetition) for one in attempts.retained}
+    return [one.kept for key, one in records.attempts.items() if one.kept and key in valid]
 
 
 def _variants_on(given: ScoreInput, ledger: str) -> list[str]:
@@ -303,11 +311,12 @@ def _exclusions(given: ScoreInput, figures: Mapping[Pair, RowFigures]) -> list[a
     found = []
     for pair, row in figures.items():
         records = given.collection.pairs.get(pair)
-        for task in row.attempts.by_task:
+        for task, observed in row.attempts.by_task.items():
+            valid = {one.repetition for one in observed if one.reward is not None}
             for repetition in range(row.attempts.ledger.repetitions):
-                attempt = records.attempts.get((task, repetition)) if records else None
-                if attempt is not None and attempt.kept is not None:
+                if repetition in valid:
                     continue
+                attempt = records.attempts.get((task, repetition)) if records else None
                 found.append(
                     api.Exclusion(
                         ledger=pair.ledger,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from genai_prices import Usage, calc_price
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.adapters.list_prices import PriceUnknownError, build_price_sheet
@@ -105,6 +105,7 @@ def test_a_try_without_calls_costs_nothing() -> None:
     assert (cost.mean, cost.n) == (Decimal(0), 1)
 
 
+@settings(deadline=None)
 @given(
     model=st.sampled_from(MODELS),
     parts=st.tuples(*[st.integers(0, 200_000)] * 3),

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -199,7 +199,9 @@ def test_a_plan_can_give_blocked_attempts_no_result() -> None:
     for rule, coverage in (("countsAsZero", 1), ("noResult", 0)):
         file = ledger_file({"a": "x"}, repetitions=1, refusals={"after_reruns": rule})
         given = blocked.model_copy(update={"ledger_digest": file.digest})
-        assert row(report([given], ledgers=[file])).score.coverage == coverage
+        found = report([given], ledgers=[file])
+        assert row(found).score.coverage == coverage
+        assert len(found.exclusions) == 1 - coverage
 
 
 def test_a_planned_judge_must_have_read_the_passes() -> None:
@@ -277,6 +279,7 @@ def test_markdown_is_not_broken_by_what_records_say() -> None:
     assert "a \\| b \\<script\\> \\`x\\` \\[y\\](z)" in text
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_order_and_duplicates_change_nothing_and_halves_make_the_whole(data: st.DataObject) -> None:
     rewards = st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=3)
