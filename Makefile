@@ -44,6 +44,7 @@ check: $(READY) ## formatting, types, layers, Go vet and staticcheck, generated 
 
 generate: $(READY) ## CRDs, schemas, stubs and reference pages from the models
 	@$(PY) scripts/generate.py
+	@$(PY) scripts/generate_proto.py
 
 cluster-up: $(READY) ## start the local Kubernetes (CLUSTER=current uses the kubeconfig's instead)
 	@$(LOCALCLUSTER) up

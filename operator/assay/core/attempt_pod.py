@@ -140,7 +140,9 @@ def _pod_spec(
     siblings = [ENVIRONMENT, VERIFIER] if separate else [ENVIRONMENT]
     sandboxd = rewrite(images.sandboxd, placement.image_rewrites)
     resources = _task_resources(task, multiples)
-    environment = _sibling(ENVIRONMENT, rewrite(task.images.environment, placement.image_rewrites), resources)
+    grace = spec.deadlines.upload_seconds + GRACE_SLACK_SECONDS
+    image = rewrite(task.images.environment, placement.image_rewrites)
+    environment = _sibling(ENVIRONMENT, image, resources, grace)
     init = [
         _inject(sandboxd, siblings),
         _runner(
@@ -151,14 +153,14 @@ def _pod_spec(
     if separate:
         init.append(environment)
         pristine = task.images.verifier or task.images.environment
-        main = _sibling(VERIFIER, rewrite(pristine, placement.image_rewrites), resources)
+        main = _sibling(VERIFIER, rewrite(pristine, placement.image_rewrites), resources, grace)
     return {
         "serviceAccountName": labels.ATTEMPT_SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
         "activeDeadlineSeconds": _active_deadline(run.spec.deadlines.pending_seconds, spec.deadlines),
-        "terminationGracePeriodSeconds": spec.deadlines.upload_seconds + GRACE_SLACK_SECONDS,
+        "terminationGracePeriodSeconds": grace,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "hostAliases": [{"ip": gateway_address, "hostnames": [labels.GATEWAY_HOST]}],
         **_dns(task.network),
@@ -262,8 +264,11 @@ def _runner(image: str, siblings: Sequence[str], pending_seconds: int) -> Manife
     }
 
 
-def _sibling(name: str, image: str, resources: Manifest) -> Manifest:
-    """A container of the task's own image, as the task's user, with sandboxd as its first process."""
+def _sibling(name: str, image: str, resources: Manifest, grace_seconds: int) -> Manifest:
+    """A container of the task's own image, as the task's user, with sandboxd as its first process.
+
+    sandboxd stays until the runner has saved the evidence, at most until shortly before the grace period ends.
+    """
     return {
         "name": name,
         "image": image,
@@ -274,6 +279,8 @@ def _sibling(name: str, image: str, resources: Manifest) -> Manifest:
             f"/assay/sock/{SOCKET_FILE}",
             "--runner-uid",
             str(RUNNER_UID),
+            "--grace",
+            f"{grace_seconds}s",
         ],
         # With NET_RAW a root agent could read the runner's token from the network that they share.
         "securityContext": {"capabilities": {"drop": ["NET_RAW"]}},

@@ -158,6 +158,13 @@ def test_the_pod_outlasts_all_its_phases() -> None:
     assert spec["terminationGracePeriodSeconds"] == 60 + 30
 
 
+def test_sandboxd_stays_while_evidence_is_saved_after_a_sigterm() -> None:
+    job = render(deadlines={"uploadSeconds": 60})
+    for name in ("environment", "verifier"):
+        command = containers(job)[name]["command"]
+        assert command[command.index("--grace") + 1] == "90s", "the pod's own grace period, not a default"
+
+
 def test_the_run_owns_the_job() -> None:
     (owner,) = render()["metadata"]["ownerReferences"]
     assert (owner["uid"], owner["kind"], owner["controller"]) == (make.RUN_UID, "EvaluationRun", True)
