@@ -1,0 +1,29 @@
+"""The example of costs in docs/figures.md is computed by the code and compared to its digits."""
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+from tests.unit.report.samples import record, report, row
+from tests.unit.report.test_prices import call, sheet
+
+PAGE = (Path(__file__).parents[3] / "docs" / "figures.md").read_text()
+
+
+def test_the_example_of_the_page() -> None:
+    (block,) = re.findall(r"```cost E5\n(.*?)```", PAGE, re.DOTALL)
+    *calls, unknown, mean = block.strip().splitlines()
+    records = []
+    for place, line in enumerate(calls):
+        words = line.split()
+        stated = dict(zip(words[::2], map(Decimal, words[1::2]), strict=True))
+        used = {"cache_write_5m" if name == "cache_write" else name: value for name, value in stated.items()}
+        usd = used.pop("usd")
+        one = call("m", **{name: int(value) for name, value in used.items()})
+        found = row(report([record("a", calls=[one])], sheet=sheet())).usage.cost_usd
+        assert found.mean == usd
+        records.append(record(f"t{place}", calls=[one]))
+    assert unknown == "unknown"
+    records.append(record("unknown", calls=None))
+    cost = row(report(records, sheet=sheet())).usage.cost_usd
+    assert mean.split() == ["mean", str(cost.mean), "n", str(cost.n), "of", str(cost.planned)]
