@@ -3,6 +3,7 @@
 import re
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from tests.unit.report.samples import record, report, row
 from tests.unit.report.test_prices import call, sheet
@@ -19,7 +20,8 @@ def test_the_example_of_the_page() -> None:
         stated = dict(zip(words[::2], map(Decimal, words[1::2]), strict=True))
         used = {"cache_write_5m" if name == "cache_write" else name: value for name, value in stated.items()}
         usd = used.pop("usd")
-        one = call("m", **{name: int(value) for name, value in used.items()})
+        tokens: dict[str, Any] = {name: int(value) for name, value in used.items()}
+        one = call("m", **tokens)
         found = row(report([record("a", calls=[one])], sheet=sheet())).usage.cost_usd
         assert found.mean == usd
         records.append(record(f"t{place}", calls=[one]))
