@@ -184,6 +184,43 @@ def test_publish_can_be_repeated(built: Path, s3_server: S3Server) -> None:
     store.close()
 
 
+def test_publishing_again_replaces_bytes_that_somebody_changed(built: Path, s3_server: S3Server) -> None:
+    bucket = new_bucket(s3_server)
+    command = (
+        "ledger", "publish", built, "--archives", built.parent / "archives", "--bucket", bucket, "--json",
+    )  # fmt: skip
+    run(*command, environment=s3_server.environment)
+    store = S3Store(s3_server.settings)
+    victim = next(store.list_keys(bucket, "tasks/"))
+    content = store.get_bytes(bucket, victim.key, 1 << 20)
+    store.put_bytes(bucket, victim.key, bytes([content[0] ^ 1]) + content[1:])
+
+    verify = ("ledger", "verify", built, "--bucket", bucket)
+    wrong = run(*verify, environment=s3_server.environment)
+    assert wrong.exit_code == 1
+    assert f"{victim.key} has digest sha256:" in wrong.stdout
+
+    again = json.loads(run(*command, environment=s3_server.environment).stdout)
+    assert (again["uploaded"], again["alreadyThere"]) == (1, 2)
+    assert store.get_bytes(bucket, victim.key, 1 << 20) == content
+    assert run(*verify, environment=s3_server.environment).exit_code == 0
+    store.close()
+
+
+def test_verify_notices_a_ledger_that_is_another_in_storage(built: Path, s3_server: S3Server) -> None:
+    bucket = new_bucket(s3_server)
+    publish = ("ledger", "publish", built, "--archives", built.parent / "archives", "--bucket", bucket)
+    verify = ("ledger", "verify", built, "--bucket", bucket)
+    missing = run(*verify, environment=s3_server.environment)
+    assert missing.exit_code == 1
+    assert "does not exist" in missing.stdout
+    run(*publish, environment=s3_server.environment)
+    store = S3Store(s3_server.settings)
+    store.put_bytes(bucket, ledger_key(parse_ledger(built.read_bytes()).digest), b"{}")
+    assert "does not have the file's bytes" in run(*verify, environment=s3_server.environment).stdout
+    store.close()
+
+
 def test_a_changed_archive_is_not_published(built: Path, s3_server: S3Server) -> None:
     bucket = new_bucket(s3_server)
     victim = next((built.parent / "archives").glob("*.tar"))

@@ -1,9 +1,11 @@
 """Ledgers and task archives in object storage, under keys that are their digests.
 
-A key is never written with other bytes, so publishing may be interrupted and repeated without harm.
+A key is never written with other bytes, so publishing may be interrupted and repeated without harm; bytes
+that somebody else put under a key are found out and replaced.
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +50,7 @@ async def publish_ledger(
     archives: Path,
     on_archive: Callable[[], None] = lambda: None,
 ) -> Published:
-    """Uploads the archives that the bucket lacks and then, last, the ledger file.
+    """Uploads the archives that the bucket lacks or has with other bytes and then, last, the ledger file.
 
     Raises ArchiveMissingError before anything is written where a file is missing, StorageErrors otherwise.
     """
@@ -81,7 +83,7 @@ def _check_on_disk(path: Path, size: int) -> None:
 async def _put_archive(store: AsyncS3Store, bucket: str, digest: str, size: int, path: Path) -> bool:
     key = f"{ARCHIVE_PREFIX}{archive_name(digest)}"
     try:
-        if (await store.head(bucket, key)).size == size:
+        if (await store.head(bucket, key)).size == size and await stored_digest(store, bucket, key) == digest:
             return False
     except NoSuchKey:
         pass
@@ -92,6 +94,15 @@ async def _put_archive(store: AsyncS3Store, bucket: str, digest: str, size: int,
 
     await store.put_stream(bucket, key, _chunks(path), content_type="application/x-tar", before_publish=same)
     return True
+
+
+async def stored_digest(store: AsyncS3Store, bucket: str, key: str) -> str:
+    """The digest of an object's bytes as they lie there now: what a size or a name says is not believed."""
+    found = hashlib.sha256()
+    async with store.stream_get(bucket, key) as stream:
+        async for chunk in stream.chunks():
+            found.update(chunk)
+    return f"sha256:{found.hexdigest()}"
 
 
 async def _chunks(path: Path) -> AsyncIterator[bytes]:

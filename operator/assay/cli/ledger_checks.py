@@ -2,11 +2,11 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.adapters.ledger_store import ARCHIVE_PREFIX, archive_name, ledger_key
+from assay.adapters.ledger_store import ARCHIVE_PREFIX, archive_name, ledger_key, stored_digest
 from assay.adapters.s3 import AsyncS3Store, NoSuchKey, S3Settings
 from assay.cli.repository_gate import Gate
 from assay.core.canonical import digest_of_bytes
@@ -147,15 +147,7 @@ async def _ledger_in_s3(store: AsyncS3Store, bucket: str, ledger: LedgerFile, co
 async def _in_s3(store: AsyncS3Store, bucket: str, digest: str) -> str | None:
     key = f"{ARCHIVE_PREFIX}{archive_name(digest)}"
     try:
-        async with store.stream_get(bucket, key) as stream:
-            observed = await _digest(stream.chunks())
+        observed = await stored_digest(store, bucket, key)
     except NoSuchKey:
         return f"{key} does not exist"
     return None if observed == digest else f"{key} has digest {observed}"
-
-
-async def _digest(chunks: AsyncIterator[bytes]) -> str:
-    found = hashlib.sha256()
-    async for chunk in chunks:
-        found.update(chunk)
-    return f"sha256:{found.hexdigest()}"

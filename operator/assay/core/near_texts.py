@@ -16,6 +16,7 @@ MIN_TOKENS = 10
 JACCARD = 0.8
 RATIO = 0.9
 _GRAM = 3
+_BAG_BITS = 64
 
 Gram = tuple[object, int]
 """A gram and which occurrence of it in the text this is, so that a text is a set."""
@@ -62,22 +63,46 @@ def _short_pairs(texts: Sequence[tuple[str, str]]) -> Iterator[NearPair]:
     sizes = [len(text) for _, text in texts]
     # Padding gives a text of any length at least one gram for each character.
     grams = _numbered([_grams(f"\0\0{text}\0\0") for _, text in texts])
-    # One insertion or deletion changes at most three grams; the other text may be 11/9 as long.
-    prefixes = [
-        ordered[: _GRAM * math.floor((1 - RATIO) * size * (1 + (2 - RATIO) / RATIO)) + 1]
-        for ordered, size in zip(grams, sizes, strict=True)
-    ]
+    prefixes = [ordered[: _most_lost(size) + 1] for ordered, size in zip(grams, sizes, strict=True)]
     sets = [frozenset(ordered) for ordered in grams]
+    bags = [_bag(text) for _, text in texts]
 
     def plausible(i: int, j: int) -> bool:
-        edits = math.floor((1 - RATIO) * (sizes[i] + sizes[j]) + 1e-9)
-        if abs(sizes[i] - sizes[j]) > edits:
+        edits = _edits(sizes[i], sizes[j])
+        # Every character that only one of the two has is an edit of its own.
+        if (bags[i] ^ bags[j]).bit_count() > edits:
             return False
-        return len(sets[i] & sets[j]) >= max(len(sets[i]), len(sets[j])) - _GRAM * edits
+        return len(sets[i] & sets[j]) >= len(sets[j]) - _lost(sizes[j], sizes[i], edits)
 
     for i, j in _candidates(prefixes, plausible):
         if (found := alike(texts[i][1], texts[j][1])) >= RATIO:
             yield _pair(texts[i][0], texts[j][0], found)
+
+
+def _edits(one: int, other: int) -> int:
+    """Insertions and deletions that two near texts of these lengths may differ by."""
+    return math.floor((1 - RATIO) * (one + other) + 1e-9)
+
+
+def _lost(size: int, other: int, edits: int) -> int:
+    """Grams of a text that so many edits to one of length `other` can take: three a deletion, else two."""
+    deletions = (edits + size - other) // 2
+    return _GRAM * deletions + (_GRAM - 1) * (edits - deletions)
+
+
+def _most_lost(size: int) -> int:
+    """The most grams that any near text of any length can lack."""
+    shortest = math.floor(size * RATIO / (2 - RATIO))
+    longest = math.ceil(size * (2 - RATIO) / RATIO)
+    return max(_lost(size, other, _edits(size, other)) for other in range(shortest, longest + 1))
+
+
+def _bag(text: str) -> int:
+    """How often each character occurs, as bits: those of two bags that differ are the characters that do."""
+    bag = 0
+    for character, count in Counter(text).items():
+        bag |= ((1 << count) - 1) << (_BAG_BITS * (ord(character) % 128))
+    return bag
 
 
 def alike(one: str, other: str) -> float:
