@@ -267,7 +267,7 @@ def _runner(image: str, siblings: Sequence[str], pending_seconds: int) -> Manife
 def _sibling(name: str, image: str, resources: Manifest, grace_seconds: int) -> Manifest:
     """A container of the task's own image, as the task's user, with sandboxd as its first process.
 
-    sandboxd stays until the runner has saved the evidence, at most until shortly before the grace period ends.
+    sandboxd stays until the runner has saved the evidence, at most until just before the grace ends.
     """
     return {
         "name": name,
