@@ -75,6 +75,10 @@ class TaskRef(Record):
     network: NetworkMode
     environment_image: str = Field(max_length=512)
     verifier_image: str | None = Field(default=None, max_length=512)
+    crossing_files: Annotated[list[str], Field(max_length=50)] = Field(
+        default_factory=list,
+        description="Files that cross to a separate verifier beside those that the task itself names.",
+    )
 
 
 class StorageTarget(Record):

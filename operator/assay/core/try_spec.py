@@ -45,6 +45,7 @@ def make_try_spec(run: EvaluationRun, plan: RunPlan, key: AttemptKey, try_number
             network=task.network,
             environment_image=task.images.environment,
             verifier_image=task.images.verifier,
+            crossing_files=task.crossing_files or [],
         ),
         agent=agent_spec(variant.spec),
         models=model_targets(variant.spec),

@@ -132,6 +132,7 @@ def trial_config(spec: TrySpec, task: Task, paths: Paths, access: ModelAccess | 
             memory_enforcement_policy=ResourceMode.IGNORE,
         ),
         verifier=_verifier(spec, task),
+        artifacts=list(spec.task.crossing_files),
         agent_timeout_multiplier=_per_step(deadlines.agent_seconds, agent_seconds_of_steps(task)),
         verifier_timeout_multiplier=_per_step(deadlines.verifier_seconds, _verifier_seconds_of_steps(task)),
         environment_build_timeout_multiplier=deadlines.setup_seconds
