@@ -1,4 +1,4 @@
-"""List, then watch, for ever: pages, bookmarks, a new list when the version is too old, reopened at an end."""
+"""List, then watch, for ever: pages, bookmarks, a new list when the version is too old, reopened when cut."""
 
 import asyncio
 import logging
