@@ -16,7 +16,7 @@ from demo.install import RUN_NAMESPACE
 from demo.kube import LEDGERS, has_condition
 from demo.materials import assay
 from localcluster import connect
-from tests.e2e.bench import SECONDS, Bench, RunHandle
+from tests.e2e.bench import SECONDS, Bench, RunHandle, build_file, unique
 from tests.e2e.tasks import LEAVE_ANSWER, Task
 from tests.e2e.trouble import wait_container
 
@@ -183,3 +183,24 @@ def test_a_runner_pinned_to_another_ledger_stops_the_run_before_its_agent(
     assert completed.status.vector[0].score_strict == "1"
     (left,) = run.evidence()
     assert "PinExternal" not in left.manifest.result.flags
+
+
+SEES_THE_ANSWER_ALONE = """
+mkdir -p /logs/verifier
+if grep -q done /srv/answer.txt && ! test -e /srv/left-behind.txt; then echo 1; else echo 0; fi \\
+    > /logs/verifier/reward.txt
+"""
+
+
+def test_a_separate_verifier_that_the_ledger_asks_for_gets_only_what_crosses(
+    bench: Bench, oracle: str, tmp_path: Path
+) -> None:
+    name = unique("ledger")
+    leave = "mkdir -p /srv && echo done > /srv/answer.txt && echo noise > /srv/left-behind.txt"
+    Task("crossing", solve=leave, test=SEES_THE_ANSWER_ALONE, separate=False).write(
+        tmp_path / "tasks", bench.task_image
+    )
+    asked = '[defaults.verifier]\nmode = "separate"\ncrossing_files = ["/srv/answer.txt"]\n'
+    apply([bench.publish(name, tmp_path / "tasks", build_file(name) + asked)])
+    run = bench.run(name, oracle)
+    assert run.completed().status.vector[0].score_strict == "1"

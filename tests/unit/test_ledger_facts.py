@@ -3,6 +3,8 @@
 Also which files cross to a verifier that the ledger asks for."""
 
 import json
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,3 +201,12 @@ def test_a_verifier_s_place_that_cannot_be_is_refused(toml: str, asked: dict[str
 def test_an_exclusion_names_a_task() -> None:
     said = refusals(task(), plan={"exclusions": [{"task": "org/gone", "reason": "broken"}]})
     assert any("org/gone: build file: plan.exclusions" in one for one in said)
+
+
+def test_the_build_file_of_the_documentation_is_one() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/ledger.md").read_text()
+    blocks = [block.partition("```")[0] for block in page.split("```toml\n")[1:]]
+    whole = blocks[0].replace("sha256:…", DIGEST)
+    assert LedgerBuildFile.model_validate(tomllib.loads(whole)).benchmark == "my-bench"
+    for block in blocks[1:]:
+        LedgerBuildFile.model_validate({"benchmark": "b", "version": "1", **tomllib.loads(block)})
