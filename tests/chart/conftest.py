@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from localcluster import connect
-
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "assay"
 DIGEST = "sha256:" + "a" * 64
@@ -48,9 +46,15 @@ def helm() -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def render(helm: Callable[..., str]) -> Render:
+def version() -> str:
+    """The Kubernetes version of the cluster that the tests run in."""
+    told = subprocess.run(["kubectl", "version", "--output=json"], check=True, capture_output=True, text=True)
+    return str(json.loads(told.stdout)["serverVersion"]["gitVersion"])
+
+
+@pytest.fixture(scope="session")
+def render(helm: Callable[..., str], version: str) -> Render:
     """All objects that the chart makes of the given values laid over the images."""
-    version = connect().facts.kubernetes_version
 
     def call(namespace: str = "assay-system", /, **values: Any) -> list[Object]:
         text = helm(

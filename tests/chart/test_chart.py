@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from localcluster import connect
 from tests.chart.conftest import CHART, DIGEST, IMAGES, ROOT, Object, Render, RenderFailed
 
 
@@ -221,16 +220,15 @@ def test_no_service_monitor_unless_asked(rendered: list[Object], render: Render)
     assert all(found["metadata"]["labels"]["release"] == "prometheus" for found in monitors)
 
 
-def test_notes_tell_what_to_do_next(helm: Callable[..., str], tmp_path: Path) -> None:
+def test_notes_tell_what_to_do_next(helm: Callable[..., str], version: str, tmp_path: Path) -> None:
     """Rendered through a copy whose notes are a template, as `helm template` leaves notes out."""
     copy = tmp_path / "assay"
     shutil.copytree(CHART, copy)
     notes = (copy / "templates/NOTES.txt").read_text()
     as_template = '{{ define "notes" }}' + notes + '{{ end }}notes: {{ include "notes" . | quote }}'
     (copy / "templates/notes.yaml").write_text(as_template)
-    version = f"--kube-version={connect().facts.kubernetes_version}"
     place = ("--namespace=assay-system", "--show-only=templates/notes.yaml")
-    text = helm("template", "assay", str(copy), version, *place, values=IMAGES)
+    text = helm("template", "assay", str(copy), f"--kube-version={version}", *place, values=IMAGES)
     said = yaml.safe_load(text)["notes"]
     assert "kubectl --namespace assay-system rollout status deployment/assay-operator" in said
     assert "kubectl label namespace evals pod-security.kubernetes.io/enforce=baseline" in said

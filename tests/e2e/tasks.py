@@ -29,6 +29,7 @@ class Task:
     memory_mb: int = 256
     agent_seconds: int = 120
     compose: bool = False
+    network: str = "no-network"
 
     def write(self, folder: Path, default_image: str) -> Path:
         """The task's own folder below `folder`."""
@@ -50,17 +51,16 @@ class Task:
         return root
 
     def _settings(self, image: str) -> str:
+        network = f"network_mode = '{self.network}'\n"
         mode = "separate" if self.separate else "shared"
         resources = f"cpus = {self.cpus}\nmemory_mb = {self.memory_mb}\nstorage_mb = 1024\n"
-        verifier = (
-            f"[verifier.environment]\nnetwork_mode = 'no-network'\n{resources}" if self.separate else ""
-        )
+        verifier = f"[verifier.environment]\n{network}{resources}" if self.separate else ""
         return "\n".join(
             (
                 'schema_version = "1.3"',
                 "artifacts = ['/logs/artifacts/answer.txt']" if self.separate else "",
                 f"[task]\nname = 'assay-tests/{self.name}'\ndescription = 'of one end-to-end test'",
-                f"[environment]\ndocker_image = '{image}'\nnetwork_mode = 'no-network'\n{resources}",
+                f"[environment]\ndocker_image = '{image}'\n{network}{resources}",
                 f"[agent]\ntimeout_sec = {self.agent_seconds}.0",
                 f"[verifier]\nenvironment_mode = '{mode}'\ntimeout_sec = 60.0",
                 verifier,

@@ -87,17 +87,20 @@ def looked_around(bench: Bench) -> RunHandle:
     apply([secret])
     storage = bench.target.storage
     hidden = [_hidden(text) for text in (PROVIDER_KEY, storage.secret_key, storage.access_key)]
-    script = (
+    ledger = bench.ledger(Task("look-around", solve=_script(bench, hidden)))
+    run = bench.run(ledger, bench.variant("oracle"))
+    run.completed()
+    return run
+
+
+def _script(bench: Bench, hidden: list[str]) -> str:
+    return (
         _LOOK_AROUND.replace("SECRETS", json.dumps(hidden))
         .replace("ADDRESSES", json.dumps(forbidden_addresses(bench)))
         .replace(
             "NAMES", json.dumps(["kubernetes.default.svc.cluster.local", "s3.assay-s3.svc.cluster.local"])
         )
     )
-    ledger = bench.ledger(Task("look-around", solve=script))
-    run = bench.run(ledger, bench.variant("oracle"))
-    run.completed()
-    return run
 
 
 def _hidden(secret: str) -> str:
@@ -111,6 +114,10 @@ def evidence(looked_around: RunHandle) -> TryEvidence:
 
 @pytest.fixture(scope="module")
 def findings(evidence: TryEvidence) -> dict[str, Any]:
+    return _findings(evidence)
+
+
+def _findings(evidence: TryEvidence) -> dict[str, Any]:
     log = evidence.text("trial/agent/oracle.txt")
     line = next(line for line in log.splitlines() if line.startswith("FINDINGS "))
     found: dict[str, Any] = json.loads(line.removeprefix("FINDINGS "))
@@ -170,3 +177,16 @@ def test_the_pod_has_no_token_but_the_runners(looked_around: RunHandle) -> None:
     for container in (*spec["initContainers"], *spec["containers"]):
         names = {variable["name"] for variable in container.get("env", [])}
         assert not {name for name in names if name.startswith("AWS_") or "KEY" in name}
+
+
+def test_the_internet_is_not_the_cluster(bench: Bench) -> None:
+    """A task with internet has DNS, and still reaches no address of the cluster but the gateway."""
+    task = Task("with-internet", solve=_script(bench, []), network="public")
+    run = bench.run(bench.ledger(task), bench.variant("oracle"))
+    run.completed()
+    (left,) = run.evidence()
+    assert not any(probe.reachable for probe in left.manifest.result.isolation)
+    found = _findings(left)
+    assert found["gateway"] is True
+    assert found["resolved"]
+    assert {port for _, port in found["reached"]} <= {53}
