@@ -84,6 +84,8 @@ def read(names: object, patch: str | None, key: str = "f2p_node_ids") -> Failing
         ),
         (["github.com/o/r/vm.TestDeclares"], GO_PATCH, ["if got != N {", "t.Fatalf(STR, got)"]),
         (["github.com/o/r/vm.TestElse/case_one"], GO_PATCH, ["require.Equal(t, N, other())"]),
+        (["Errors of all kinds keeps the stack"], JUNIT_PATCH, ["expect(error.stack).toBe(STR);"]),
+        (["o/r/vm.TestSuite/TestElse"], GO_PATCH, ["require.Equal(t, N, other())"]),
         (["src/a.test.ts: Errors > keeps the stack"], JUNIT_PATCH, ["expect(error.stack).toBe(STR);"]),
     ],
 )

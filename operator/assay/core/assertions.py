@@ -36,6 +36,7 @@ _TEST_START = re.compile(
       | func\s+(?:\([^)]*\)\s*)?(?P<go>Test\w+|Benchmark\w+|Fuzz\w+)
       | (?:pub\s+)?(?:async\s+)?fn\s+(?P<rust>\w+)\s*\(
       | (?:public\s+|private\s+|protected\s+|static\s+)*void\s+(?P<java>\w+)\s*\(
+      | (?:export\s+)?const\s+(?P<const>test\w+)\s*=
       | (?:it|test)(?:\.\w+)*\s*\(\s*(?P<quote>["'`])(?P<js>.*?)(?P=quote)
     )""",
     re.VERBOSE,
@@ -67,7 +68,7 @@ def failing_assertions(task: TaskSource) -> FailingAssertions:
     """What the task's files say about what fails before it is solved."""
     names, problem = _fail_to_pass(task)
     lines = [line for path in _patches(task) for line in _assertion_lines(task.text(path) or "")]
-    short = {_short_name(name) for name in names}
+    short = {known for name in names for known in _names_in_source(name)}
     named = [line.text for line in lines if line.test in short]
     if named:
         return _record(AssertionSource.NAMED_TESTS, names, named)
@@ -122,17 +123,22 @@ def _ids(document: object) -> Iterator[str]:
             yield from (one for one in value if isinstance(one, str) and one.strip())
 
 
-def _short_name(identity: str) -> str:
-    """The name that stands in the test's source, of a pytest, go test or JUnit-like id."""
+def _names_in_source(identity: str) -> Iterator[str]:
+    """Names that may stand in the test's source, of a pytest, go test or JUnit-like id."""
     for separator in (" > ", "::", ": "):
         if separator in identity:
             identity = identity.rsplit(separator, 1)[1]
     identity = re.sub(r"\[.*\]$", "", identity).strip()
     if " " in identity:
-        return identity
-    # A subtest of Go stands in the body of its parent: `pkg/path.TestX/case_one`.
-    go = re.search(r"\.(Test\w+)(?:/.*)?$", identity)
-    return go[1] if go else re.split(r"[.#]", identity)[-1]
+        # Jest and mocha put the names of all groups before the test's own, with nothing but a space between.
+        words = identity.split(" ")
+        yield from (" ".join(words[start:]) for start in range(len(words) - 1))
+    elif go := re.search(r"\.(Test\w+)((?:/.*)?)$", identity):
+        # A subtest stands in the body of its parent, or is a method of a suite.
+        yield go[1]
+        yield from (part for part in go[2].split("/") if part.startswith("Test"))
+    else:
+        yield re.split(r"[.#]", identity)[-1]
 
 
 def _patches(task: TaskSource) -> Iterator[str]:
