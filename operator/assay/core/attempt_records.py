@@ -1,6 +1,6 @@
 """From what a run left — try records, manifests, model calls — to attempt records and the run record."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -22,7 +22,7 @@ from assay.api.evidence import Manifest, PhaseSeconds, TokenCounts
 from assay.api.ledgerfile import TaskLine
 from assay.core.attempts import AttemptState, Scored
 from assay.core.plan import RunLedger, RunPlan, percent
-from assay.core.record import AttemptKey, TryRecord
+from assay.core.record import TryRecord
 
 CALLS_INCOMPLETE = "callsIncomplete"
 """Flag of a try whose call records are fewer than its model calls: what it cost is not known."""
@@ -114,25 +114,15 @@ class TryEvidence:
     calls: Calls = Calls()
 
 
-def attempt_records(
-    run: EvaluationRun,
-    plan: RunPlan,
-    states: Mapping[AttemptKey, AttemptState],
-    tries: Iterable[TryRecord],
-    evidence: Mapping[str, TryEvidence],
-) -> list[AttemptRecord]:
-    """One record for each try, in a fixed order. `evidence` is by Job name; a try without any has none."""
-    records = []
-    for record in sorted(tries, key=lambda one: (one.key, one.try_number)):
-        state = states.get(record.key)
-        retained = isinstance(state, Scored) and state.retained.try_number == record.try_number
-        records.append(_record(run, plan, record, evidence.get(record.job_name), retained=retained))
-    return records
+def is_retained(record: TryRecord, state: AttemptState | None) -> bool:
+    """Whether the try is its attempt's result."""
+    return isinstance(state, Scored) and state.retained.try_number == record.try_number
 
 
-def _record(
+def attempt_record(
     run: EvaluationRun, plan: RunPlan, record: TryRecord, found: TryEvidence | None, *, retained: bool
 ) -> AttemptRecord:
+    """The record of one try. Without evidence, what the cluster saw of it is all that is known."""
     ledger, variant = plan.ledgers[record.key.ledger], plan.variants[record.key.variant]
     result = found.manifest.result if found else None
     models = [model.name for model in variant.spec.models]
@@ -204,7 +194,7 @@ def _amounts(task: TaskLine, multiple: int) -> ResourceAmounts:
 
 
 def run_record(run: EvaluationRun, plan: RunPlan, frozen: Mapping[str, datetime]) -> RunRecord:
-    """`run.json` of a run that has started. `frozen` is when each Ledger resource was created.
+    """`run.json` of a run. `frozen` is when each Ledger was first verified.
 
     Raises ValueError for a run that has not started.
     """

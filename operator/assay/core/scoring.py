@@ -1,21 +1,25 @@
-"""The score vector of a variant on a ledger. A missing reward is neither 0 nor dropped (cases.md BAR 1)."""
+"""The vector in a run's status: the same figures as in reports, of what is recorded so far."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
+from assay.api import report as api
 from assay.api.evaluation_run_status import Mean, VectorRow
 from assay.core.attempts import AttemptState, Scored
+from assay.core.figures.attempts import collect
+from assay.core.figures.known_means import known_mean
+from assay.core.figures.observations import LedgerTasks, Observation, TaskFacts
+from assay.core.figures.scores import Score, score
 from assay.core.record import AttemptKey, TryRecord
-
-_PLACES = Decimal("0.000001")
+from assay.core.record_totals import tokens_of
 
 PIN_EXTERNAL = "PinExternal"
 """A note of the runner about its own image: it says nothing about the try, so it does not flag one."""
+_PLACES = Decimal("0.000001")
 
 
-def decimal_string(value: Fraction | float) -> str:
+def decimal_string(value: Fraction | float | Decimal) -> str:
     """A non-negative number as the API writes it: at most six places, no exponent, no trailing zeros."""
     exact = Fraction(value)
     number = (Decimal(exact.numerator) / Decimal(exact.denominator)).quantize(_PLACES, ROUND_HALF_EVEN)
@@ -25,27 +29,8 @@ def decimal_string(value: Fraction | float) -> str:
 
 def mean_of(values: Iterable[float | None]) -> Mean | None:
     """Mean of the known values with their number; None where none is known."""
-    known = [Fraction(value) for value in values if value is not None]
-    return Mean(mean=decimal_string(sum(known, Fraction()) / len(known)), n=len(known)) if known else None
-
-
-def score(states: Mapping[AttemptKey, AttemptState], *, missing_is_zero: bool) -> Fraction | None:
-    """Mean over tasks of each task's mean; None where no attempt has a score.
-
-    With `missing_is_zero` every planned attempt counts, one without a score as 0 (strict). Without, only
-    valid attempts count and a task without any is left out.
-    """
-    tasks: dict[str, list[Fraction | None]] = defaultdict(list)
-    for key, state in states.items():
-        tasks[key.task].append(Fraction(state.score) if isinstance(state, Scored) else None)
-    if not any(value is not None for values in tasks.values() for value in values):
-        return None
-    means = []
-    for values in tasks.values():
-        counted = [value or Fraction() for value in values if missing_is_zero or value is not None]
-        if counted:
-            means.append(sum(counted, Fraction()) / len(counted))
-    return sum(means, Fraction()) / len(means)
+    found = known_mean(values)
+    return None if found.mean is None else Mean(mean=decimal_string(found.mean), n=found.n)
 
 
 def vector_row(
@@ -57,19 +42,19 @@ def vector_row(
 ) -> VectorRow:
     """The row of (ledger, variant) from the states of its attempts, all planned ones, and all its tries."""
     retained = [state.retained for state in states.values() if isinstance(state, Scored)]
-    strict, valid = score(states, missing_is_zero=True), score(states, missing_is_zero=False)
-    tokens = [record.tokens for record in retained]
+    found = _score(ledger, variant, states)
+    tokens = [tokens_of(record.tokens) for record in retained]
     return VectorRow(
         ledger=ledger,
         variant=variant,
         planned=len(states),
         valid=len(retained),
         coverage=decimal_string(Fraction(len(retained), len(states)) if states else Fraction()),
-        score_strict=None if strict is None else decimal_string(strict),
-        score_valid=None if valid is None else decimal_string(valid),
+        score_strict=_text(found.strict) if found else None,
+        score_valid=_text(found.valid) if found else None,
         input_tokens=mean_of(one.input for one in tokens),
         cache_read_tokens=mean_of(one.cache_read for one in tokens),
-        cache_write_tokens=mean_of(_sum_known(one.cache_write_5m, one.cache_write_1h) for one in tokens),
+        cache_write_tokens=mean_of(one.cache_write for one in tokens),
         output_tokens=mean_of(one.output for one in tokens),
         agent_seconds=mean_of(record.agent_seconds for record in retained),
         total_seconds=mean_of(record.total_seconds for record in retained),
@@ -83,9 +68,41 @@ def vector_row(
     )
 
 
-def _sum_known(*values: int | None) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+def with_report(live: VectorRow, row: api.Row) -> VectorRow:
+    """The row with what the report made of the attempts: the plan's and the suite's rules, and costs.
+
+    Errors and shifts stand in the report alone: a status of 100 rows has no room for them (cases.md BAR 8).
+    """
+    cost = row.usage.cost_usd
+    return live.model_copy(
+        update={
+            "planned": row.score.attempts_planned,
+            "valid": row.score.attempts_valid,
+            "coverage": decimal_string(row.score.coverage),
+            "score_strict": _text(row.score.strict),
+            "score_valid": _text(row.score.valid),
+            "cost_usd": Mean(mean=decimal_string(cost.mean), n=cost.n) if cost.mean is not None else None,
+        }
+    )
+
+
+def _score(ledger: str, variant: str, states: Mapping[AttemptKey, AttemptState]) -> Score | None:
+    """The score of the attempts so far; clusters do not matter for what the status shows of it."""
+    if not states:
+        return None
+    tasks = dict.fromkeys(key.task for key in states)
+    repetitions = 1 + max(key.repetition for key in states)
+    facts = LedgerTasks(ledger, tuple(TaskFacts(task, task) for task in tasks), repetitions)
+    observations = (
+        Observation(key.task, variant, key.repetition, state.score)
+        for key, state in states.items()
+        if isinstance(state, Scored)
+    )
+    return score(collect(facts, observations, [variant])[variant])
+
+
+def _text(value: Fraction | float | None) -> str | None:
+    return None if value is None else decimal_string(value)
 
 
 def _same(values: Iterable[str]) -> str | None:

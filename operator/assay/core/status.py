@@ -29,6 +29,7 @@ from assay.core.record import AttemptKey, TryRecord
 from assay.core.resolve import Problem
 from assay.core.scoring import PIN_EXTERNAL, vector_row
 from assay.core.try_spec import storage_of
+from assay.core.written_report import WrittenReport
 
 STALLED_SECONDS = 15 * 60
 """A run is stalled when for this long no try worked although attempts are outstanding (cases.md E20)."""
@@ -47,6 +48,10 @@ class Findings:
     decision: Decision | None = None
     resolved: Resolved | None = None
     """Set when the run starts with this pass."""
+    report: WrittenReport | None = None
+    """Set when the decision is finished and its report lies in S3."""
+    report_outstanding: bool = False
+    """The decision is finished, and the store could not take its report: the run has not ended yet."""
 
 
 _WAITING_REASONS = {
@@ -120,7 +125,9 @@ def make_status(
         }
     decision, plan = findings.decision, findings.plan
     if decision is not None and plan is not None and (figures or decision.finished):
-        changes |= _figures(decision, plan)
+        changes |= _figures(decision, plan, findings.report)
+    if findings.report is not None and findings.report.place is not None:
+        changes["report"] = findings.report.place
     ended = _set_end(writer, run, findings)
     if ended and old.completed_at is None:
         changes["completed_at"] = now.replace(microsecond=0)
@@ -158,7 +165,7 @@ def _set_end(writer: _Conditions, run: EvaluationRun, findings: Findings) -> boo
         writer.set(RunCondition.FAILED, True, findings.refused.reason, str(findings.refused))
         return True
     decision = findings.decision
-    if decision is None or not decision.finished:
+    if decision is None or not decision.finished or findings.report_outstanding:
         left = _outstanding(decision)
         words = "" if left is None else f"{left} of {len(decision.states) if decision else 0} attempts"
         writer.set(RunCondition.COMPLETE, False, RunReason.ATTEMPTS_OUTSTANDING, words)
@@ -288,22 +295,27 @@ def _set_stalled(writer: _Conditions, findings: Findings, ended: bool, now: date
 
 
 def _set_publishable(writer: _Conditions, run: EvaluationRun, findings: Findings) -> None:
-    """False until later versions check drift, sentinels and integrity: the message says what is missing."""
+    """What the report says; before it is there, the message says what is known to be missing."""
+    if findings.report is not None:
+        reasons = findings.report.reasons_against
+        reason = RunReason.PREREQUISITES_MISSING if reasons else RunReason.PREREQUISITES_MET
+        writer.set(RunCondition.PUBLISHABLE, not reasons, reason, "; ".join(reasons))
+        return
     missing = [] if run.spec.baseline else ["no baseline"]
     missing += findings.plan.deviations if findings.plan else ()
     if findings.decision and any(PIN_EXTERNAL in record.flags for record in findings.decision.tries):
         missing += ["PinExternal: the runner image carries no ledger pin of its own"]
-    missing += ["this version does not check drift, sentinels and integrity"]
+    missing += ["the run has not ended"]
     writer.set(RunCondition.PUBLISHABLE, False, RunReason.PREREQUISITES_MISSING, "; ".join(missing))
 
 
-def _figures(decision: Decision, plan: RunPlan) -> dict[str, object]:
+def _figures(decision: Decision, plan: RunPlan, report: WrittenReport | None) -> dict[str, object]:
     outcomes = Counter(record.outcome for record in decision.tries)
     return {
         "attempts": count_attempts(decision),
         "outcomes": [OutcomeCount(outcome=one, tries=outcomes[one]) for one in OutcomeClass if outcomes[one]],
         "recent_failures": _failures(decision.tries),
-        "vector": vector(decision, plan),
+        "vector": report.complete(vector(decision, plan)) if report else vector(decision, plan),
     }
 
 

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from assay.adapters.events import post_event
 from assay.adapters.kube import KubeError, KubeRefused
+from assay.adapters.s3 import StorageError
 from assay.api.conditions import Condition, find_condition
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import EvaluationRunStatus, ResolvedImages, RunCondition, RunReason
@@ -17,10 +19,13 @@ from assay.core.plan import PlanRefused, RunPlan
 from assay.core.reconcile import AskManifest, CreateJob, Decision, Desired, WriteRecord, reconcile
 from assay.core.resolve import Problem, Resolution, resolved_status
 from assay.core.status import Findings, is_finished, make_status, resumed_at
+from assay.core.written_report import WrittenReport
 from assay.handlers.context import Context
 from assay.handlers.resources import status_path
 from assay.handlers.run_apply import Applier
 from assay.handlers.run_gather import Gatherer
+from assay.handlers.run_report import RunReporter
+from assay.handlers.storage import storage_problem
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +60,7 @@ class RunLoop:
         self._written_at = 0.0
         self._gatherer = Gatherer(context, run)
         self._applier = Applier(context, self._gatherer)
+        self._reporter = RunReporter(context.store, run)
 
     async def run(self) -> None:
         """Until the run has ended or is gone."""
@@ -117,6 +123,7 @@ class RunLoop:
             resumed_at=resumed_at(run, now),
             rounds=1 + run.spec.retry.unscored_only,
         )
+        report: WrittenReport | Problem | None = None
         decision = reconcile(desired, self._gatherer.recorded(plan), self._gatherer.observed(), now)
         if decision.finished:
             # A result stands on the ledger as it lies there now, not as it was read before the first Job.
@@ -124,10 +131,17 @@ class RunLoop:
             if not again.complete:
                 await self._tell(run, self._findings(again, hold=hold))
                 return self._context.settings.resync_seconds
+            report = await self._write_report(run, plan, decision)
+            hold = report if isinstance(report, Problem) else hold
         creations = [one for one in decision.actions if isinstance(one, CreateJob)]
         starts = bool(creations) and run.status.started_at is None
         findings = self._findings(
             resolution, hold=hold or self._applier.problem, plan=plan, decision=decision, starts=starts
+        )
+        findings = replace(
+            findings,
+            report=report if isinstance(report, WrittenReport) else None,
+            report_outstanding=isinstance(report, Problem),
         )
         pause = await self._tell(run, findings)
         if starts and self._status.started_at is None:
@@ -135,6 +149,17 @@ class RunLoop:
         await self._act(run.model_copy(update={"status": self._status}), plan, decision, creations)
         self._measure(run.model_copy(update={"status": self._status}), decision)
         return self._pause(decision, pause, now)
+
+    async def _write_report(
+        self, run: EvaluationRun, plan: RunPlan, decision: Decision
+    ) -> WrittenReport | Problem:
+        ledgers = self._context.cache.ledgers(self.namespace)
+        times = {name: ledgers[name].status.frozen_at for name in plan.ledgers if name in ledgers}
+        frozen = {name: at for name, at in times.items() if at is not None}
+        try:
+            return await self._reporter.write(run, plan, decision, frozen)
+        except StorageError as error:
+            return storage_problem(error)
 
     async def _act(
         self, run: EvaluationRun, plan: RunPlan, decision: Decision, creations: list[CreateJob]

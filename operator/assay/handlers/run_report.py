@@ -1,0 +1,172 @@
+"""The report of a run that has ended: attempt records, run record and report in S3. May be repeated."""
+
+import asyncio
+import logging
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from importlib.metadata import version
+from itertools import batched
+from typing import IO
+
+from assay.adapters.s3 import AsyncS3Store, StoredObject
+from assay.adapters.score_files import packaged_suites
+from assay.api.attempt_record import AttemptRecord, RunRecord
+from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run_status import Report as ReportPlace
+from assay.api.evidence import Manifest
+from assay.api.report import CodeVersion, Report
+from assay.api.suite import SuiteDefinition
+from assay.core.attempt_records import (
+    Calls,
+    TryEvidence,
+    attempt_record,
+    is_retained,
+    read_calls,
+    run_record,
+)
+from assay.core.canonical import digest_of_bytes
+from assay.core.collection import Collection
+from assay.core.ledger import LedgerFile
+from assay.core.names import run_prefix, try_prefix
+from assay.core.plan import RunPlan
+from assay.core.reconcile import Decision
+from assay.core.record import ManifestFound, TryRecord
+from assay.core.records_file import Place
+from assay.core.report import make_report
+from assay.core.score_input import ReportRefusedError, ScoreInput, match_components, scored_ledgers
+from assay.core.try_spec import storage_of
+from assay.core.written_report import WrittenReport
+from assay.handlers.storage import RunEvidence
+
+log = logging.getLogger(__name__)
+
+READ_AT_ONCE = 16
+LARGEST_SEGMENT = 256 << 20
+_CHUNK = 1 << 20
+
+
+class RunReporter:
+    """Writes the report of one run. Every method raises `StorageError`."""
+
+    def __init__(self, store: AsyncS3Store, run: EvaluationRun) -> None:
+        self._store, self._run = store, run
+        self._storage = storage_of(run)
+        self._evidence = RunEvidence(store, run)
+
+    async def write(
+        self, run: EvaluationRun, plan: RunPlan, decision: Decision, frozen: Mapping[str, datetime]
+    ) -> WrittenReport:
+        """Make and store the report of a finished decision; the same input gives the same objects.
+
+        A report that cannot be made is a bug or a contradiction in the records: it is told, and the run ends
+        without one, for its evidence is complete.
+        """
+        ended = max((record.ended_at for record in decision.tries), default=run.status.started_at)
+        with tempfile.TemporaryFile() as file:
+            try:
+                record = run_record(run, plan, frozen).model_copy(update={"completed_at": ended})
+                report = await self._score(plan, decision, record, file)
+            except ValueError as error:
+                log.exception("run %s/%s: no report", run.metadata.namespace, run.metadata.name)
+                return WrittenReport(problem=f"no report could be made: {error}")
+            return await self._store_all(run, record, file, report)
+
+    async def _score(self, plan: RunPlan, decision: Decision, record: RunRecord, file: IO[bytes]) -> Report:
+        """Write the attempt records to `file` and score them on their way: one batch in memory at a time."""
+        collection = Collection(None, {one.digest: frozenset(one.tasks) for one in plan.ledgers.values()})
+        number = 0
+        tries = sorted(decision.tries, key=lambda one: (one.key, one.try_number))
+        for some in batched(tries, READ_AT_ONCE, strict=False):
+            for made in await asyncio.gather(*(self._record(plan, decision, one) for one in some)):
+                number += 1
+                file.write(made.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n")
+                collection.add(Place("attempts.jsonl", number), made)
+        return await asyncio.to_thread(_report, plan, record, collection)
+
+    async def _record(self, plan: RunPlan, decision: Decision, record: TryRecord) -> AttemptRecord:
+        found = await self._evidence_of(record) if record.manifest_digest else None
+        retained = is_retained(record, decision.states.get(record.key))
+        return attempt_record(self._run, plan, record, found, retained=retained)
+
+    async def _evidence_of(self, record: TryRecord) -> TryEvidence | None:
+        answer = await self._evidence.manifest_of(
+            record.key, record.try_number, record.job_name, record.pod_uid
+        )
+        if not isinstance(answer, ManifestFound) or answer.digest != record.manifest_digest:
+            log.warning("Job %s: its manifest is no longer the one that was recorded", record.job_name)
+            return None
+        return TryEvidence(answer.manifest, await self._calls(answer.manifest))
+
+    async def _calls(self, manifest: Manifest) -> Calls:
+        """The try's calls. A segment that is not the manifest's is left out: the cost is then unknown."""
+        prefix = try_prefix(self._storage, manifest.identity, manifest.pod_uid)
+        calls = Calls()
+        for file in manifest.files:
+            if not file.path.startswith("calls/"):
+                continue
+            content = await self._store.get_bytes(self._storage.bucket, prefix + file.path, LARGEST_SEGMENT)
+            if digest_of_bytes(content) != file.sha256:
+                log.warning("%s%s is not what the manifest lists", prefix, file.path)
+                continue
+            calls += await asyncio.to_thread(read_calls, content, file.path)
+        return calls
+
+    async def _store_all(
+        self, run: EvaluationRun, record: RunRecord, file: IO[bytes], report: Report
+    ) -> WrittenReport:
+        """Store the three objects, the report last."""
+        revision = 1 + run.spec.retry.unscored_only
+        prefix = f"{run_prefix(self._storage, run.metadata.uid)}report/{revision}/"
+        await self._put(f"{prefix}run.json", record.model_dump_json(by_alias=True, indent=2).encode())
+        file.seek(0)
+        await self._store.put_stream(
+            self._storage.bucket, f"{prefix}attempts.jsonl", _chunks(file), content_type="application/jsonl"
+        )
+        content = report.model_dump_json(by_alias=True, indent=2).encode() + b"\n"
+        stored = await self._put(f"{prefix}report.json", content)
+        place = ReportPlace(
+            revision=revision, digest=stored.sha256, bucket=self._storage.bucket, key=stored.key
+        )
+        return WrittenReport(place, report)
+
+    async def _put(self, key: str, content: bytes) -> StoredObject:
+        return await self._store.put_bytes(
+            self._storage.bucket, key, content, content_type="application/json"
+        )
+
+
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    while chunk := await asyncio.to_thread(file.read, _CHUNK):
+        yield chunk
+
+
+def _report(plan: RunPlan, record: RunRecord, collection: Collection) -> Report:
+    files = [
+        LedgerFile(ledger.header, tuple(ledger.tasks.values()), ledger.digest)
+        for ledger in plan.ledgers.values()
+    ]
+    scored = scored_ledgers(collection, files, [record])
+    suite = _suite(record)
+    given = ScoreInput(
+        collection=collection,
+        ledgers=scored,
+        runs={record.uid: record},
+        suite=suite,
+        components=match_components(suite, scored) if suite else {},
+        baseline=record.baseline,
+    )
+    return make_report(given, CodeVersion(assay=version("assay"), commit=os.environ.get("ASSAY_COMMIT")))
+
+
+def _suite(record: RunRecord) -> SuiteDefinition | None:
+    if record.suite is None:
+        return None
+    suites = packaged_suites()
+    if record.suite not in suites:
+        raise ReportRefusedError(
+            f"suite {record.suite} is not one that Assay ships ({', '.join(suites)}): score the run's "
+            "files with `assay score --suite FILE`"
+        )
+    return suites[record.suite]
