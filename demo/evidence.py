@@ -8,11 +8,12 @@ from pathlib import Path
 from assay.adapters.s3 import S3Settings, S3Store, StorageError
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evidence import Manifest
+from assay.api.report import Report
 from demo.errors import DemoError
 from demo.install import RUN_NAMESPACE
 from demo.kube import RUNS, Kube
 from demo.screen import Screen
-from demo.target import choose
+from demo.target import Target, choose
 
 _MANIFEST = "/manifest.json"
 _LIMIT = 1 << 30
@@ -44,6 +45,15 @@ def show(name: str, fetch: Path | None) -> None:
                 target_path.parent.mkdir(parents=True, exist_ok=True)
                 target_path.write_bytes(store.get_bytes(bucket, key, _LIMIT))
             screen.say(f"{len(keys)} files copied to {fetch}")
+
+
+def report_of(target: Target, run: EvaluationRun) -> Report | None:
+    """The report of an ended run; None where the operator could make none. Raises DemoError."""
+    place = run.status.report
+    if place is None:
+        return None
+    with _store(target.storage.environment()) as store:
+        return Report.model_validate_json(store.get_bytes(place.bucket, place.key, _LIMIT))
 
 
 def _row(store: S3Store, bucket: str, key: str) -> tuple[str, ...]:

@@ -7,9 +7,11 @@ from typing import Any
 import yaml
 
 from assay.api.evaluation_run import EvaluationRun
+from assay.cli.report_output import Format, print_report
 from demo import story
 from demo.commands import apply
 from demo.errors import DemoError
+from demo.evidence import report_of
 from demo.install import ROOT, RUN_NAMESPACE, install, served_namespaces
 from demo.kube import LEDGERS, VARIANTS, Kube, WaitTimeout, has_condition
 from demo.materials import publish_ledger
@@ -117,10 +119,15 @@ def run_spec(target: Target) -> Manifest:
 
 
 def show_result(screen: Screen, target: Target, finished: EvaluationRun) -> None:
-    """The score vector with everything that belongs to it, and where the evidence lies."""
+    """The run's report, and where the evidence lies."""
     status = finished.status
-    screen.say(f"\n{story.publishable(finished)}\n")
-    screen.table(story.vector_table(status.vector), f"{finished.metadata.name}: {story.doing(finished)}")
+    screen.say()
+    report = report_of(target, finished)
+    if report is not None:
+        print_report(report, Format.TABLE)
+    else:
+        screen.say(f"{story.publishable(finished)}\n")
+        screen.table(story.vector_table(status.vector), f"{finished.metadata.name}: {story.doing(finished)}")
     for line in sorted({story.provenance(row) for row in status.vector}):
         screen.say(f"  {line}")
     if failed := story.failures(finished):
