@@ -9,6 +9,9 @@ import typer
 from assay.cli.output import InputError, print_json
 from assay.core.ledger import LedgerFile, LedgerFileError, parse_ledger
 
+_NAMED = 12
+"""So many names are shown for eyes; JSON has them all."""
+
 LedgerPath = Annotated[
     Path, typer.Argument(metavar="LEDGER", exists=True, dir_okay=False, help="A ledger file.")
 ]
@@ -48,5 +51,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(count)}" for name, count in value.items()) or "—"
     if isinstance(value, list):
-        return " ".join(map(str, value)) or "—"
+        more = f" and {len(value) - _NAMED} more" if len(value) > _NAMED else ""
+        return " ".join(map(str, value[:_NAMED])) + more or "—"
     return "—" if value is None else str(value)
