@@ -100,7 +100,7 @@ class FolderEnvironment(BaseEnvironment):
         try:
             async with asyncio.timeout(timeout_sec):
                 out, err = await process.communicate()
-        except (TimeoutError, asyncio.CancelledError):
+        except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
             raise
