@@ -4,9 +4,9 @@
 
 Bars, on two cores: the DeepSWE v1.1 ledger in 10 s, 5,000 made-up tasks in 60 s, `check` of a repository with
 the DeepSWE tasks in 2 s; from 1,000 to 20,000 tasks the cluster search grows no worse than n log n (within a
-factor of 2), and takes at most 500 MB at 20,000. Each measurement is a process of its own. Bars are held against
-processor time, which is what a command takes on idle cores; the time on the clock stands beside it. Where the
-real data is absent (`ASSAY_SHARED`), what needs it is said to be left out.
+factor of 2), and takes at most 500 MB at 20,000. Each measurement is a process of its own. Bars are held
+against processor time, which is what a command takes on idle cores; the time on the clock stands beside it.
+Where the real data is absent (`ASSAY_SHARED`), what needs it is said to be left out.
 """
 
 import argparse

@@ -11,6 +11,7 @@ from rich.progress import Progress
 from assay.adapters.git import GitRepository
 from assay.adapters.s3 import S3Settings, S3Store
 from assay.cli.ledger_checks import Check, archive_checks, ledger_checks, repository_checks
+from assay.cli.ledger_freeze import freeze_check
 from assay.cli.ledger_io import AsJson, Endpoint, LedgerPath, Region, read_ledger, storage_environment
 from assay.cli.output import REFUSED, InputError, console, expected_errors, print_json
 from assay.cli.repository_gate import Gate, published_reports
@@ -100,6 +101,13 @@ def verify(
     archives: Annotated[
         Path | None, typer.Option(exists=True, file_okay=False, help="Folder of task archives to be read.")
     ] = None,
+    run_prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            help="Prefix of a run's evidence in --bucket: was the ledger frozen before the first model call?",
+        ),
+    ] = None,
     endpoint: Endpoint = None,
     region: Region = None,
     as_json: AsJson = False,
@@ -126,6 +134,8 @@ def verify(
             content = content or found
         if content is None:
             raise InputError("name a ledger file, or a repository that holds one: --repo")
+        if run_prefix and not bucket:
+            raise InputError("--run needs --bucket: the evidence of a run lies there")
         parsed, more = ledger_checks(content, digest)
         checks += more
         if parsed and (bucket or archives):
@@ -135,6 +145,10 @@ def verify(
                 checks += asyncio.run(
                     archive_checks(parsed, content, settings, bucket, archives, lambda: progress.advance(bar))
                 )
+            if run_prefix and bucket and settings:
+                store = S3Store(settings)
+                checks.append(freeze_check(store, bucket, run_prefix, parsed.digest))
+                store.close()
     _print_checks(checks, as_json)
 
 

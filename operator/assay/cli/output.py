@@ -21,6 +21,7 @@ from assay.core.archive import ArchiveRefusedError
 from assay.core.canonical import CanonicalError
 from assay.core.ledger import LedgerFileError
 from assay.core.runner_image import RunnerImageError
+from assay.core.segments import JournalError
 
 REFUSED = 1
 """Exit status when the input is refused or the work failed; 2 is a wrong command line."""
@@ -40,6 +41,7 @@ _EXPECTED = (
     CanonicalError,
     GitError,
     ImageBuildError,
+    JournalError,
     LedgerFileError,
     OSError,
     RegistryError,

@@ -36,6 +36,11 @@ def _ledgers(given: ScoreInput) -> Iterator[str]:
             yield f"ledger {ledger.name}: the results were not run on a frozen ledger"
         elif ledger.file is None:
             yield f"ledger {ledger.name}: its file was not given, so tasks and clusters are not verified"
+        elif unproved := ledger.file.without_proof:
+            yield (
+                f"ledger {ledger.name}: the oracles of {len(unproved)} tasks are neither proved nor accepted "
+                f"without proof, e.g. {unproved[0]}"
+            )
 
 
 def _runs(given: ScoreInput) -> Iterator[str]:

@@ -45,6 +45,7 @@ def ledger_file(
                     "difficulty": {"value": "easy", "source": "authors", "date": "2026-01-01"},
                     "category": "feature" if place % 2 else "repair",
                     "language": "python",
+                    "oracle": {"kind": "tests", "digest": DIGEST, "accepted_without_proof": "made up"},
                     "images": {"environment": f"registry.example/task@{DIGEST}"},
                     "verifier_mode": "shared",
                     "network": "none",
