@@ -44,6 +44,7 @@ class PairRecords:
     models: set[str] = field(default_factory=set)
     """Models that were declared or called."""
     fingerprint: str | None = None
+    flags: set[str] = field(default_factory=set)
     starts: list[datetime] = field(default_factory=list)
     """Start of each first try, as far as known."""
     resources: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -112,6 +113,7 @@ class Collection:
         found.harnesses.add((harness.assay, harness.commit, harness.harbor))
         found.agents.add((harness.agent, harness.agent_version))
         found.models.update(record.models)
+        found.flags.update(record.flags)
         for call in record.calls or ():
             if call.model is not None:
                 self.called_models.add(call.model)

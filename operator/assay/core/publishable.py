@@ -8,6 +8,7 @@ from assay.core.figures.attempts import VariantAttempts
 from assay.core.figures.drift_gate import DriftGate
 from assay.core.figures.observations import HackingVerdict
 from assay.core.score_input import ScoreInput
+from assay.core.scoring import PIN_EXTERNAL
 
 Attempts = Mapping[Pair, VariantAttempts]
 
@@ -48,6 +49,8 @@ def _runs(given: ScoreInput) -> Iterator[str]:
         if found.source is not RecordSource.ASSAY:
             yield f"run {found.run}: its results are imported, not run under a plan"
             continue
+        if PIN_EXTERNAL in found.flags:
+            yield f"run {found.run}: {PIN_EXTERNAL}: the runner image carries no ledger pin of its own"
         run = given.run_of(pair)
         if run is None:
             yield f"run {found.run}: its run record (run.json) was not given"

@@ -179,6 +179,10 @@ def planned_judge() -> list[Any]:
     return [judge]
 
 
+def unpinned() -> list[AttemptRecord]:
+    return [one.model_copy(update={"flags": ["PinExternal"]}) for one in publishable()["records"]]
+
+
 def frozen_late() -> list[Any]:
     (run,) = runs()
     late = [one.model_copy(update={"frozen_at": START + timedelta(hours=1)}) for one in run.ledgers]
@@ -224,6 +228,7 @@ def test_a_planned_baseline_is_held_to_its_fingerprint() -> None:
         ({"baseline": None}, "there is no baseline"),
         ({"reference": []}, "the baseline was not compared with an earlier run"),
         ({"ledgers": []}, "its file was not given"),
+        ({"records": unpinned()}, "PinExternal: the runner image carries no ledger pin"),
         ({"records": without("oracle")}, "ledger first has no oracle sentinel"),
         ({"records": without("nop")}, "ledger second has no nop sentinel"),
         ({"records": failing_oracle()}, "the oracle sentinel did not give 1 on 1 of 2 tasks, e.g. a"),
