@@ -1,5 +1,6 @@
 """Collects a stream of records into what reports are made of; order and duplicates change nothing."""
 
+import gc
 import hashlib
 import sys
 from collections import Counter, defaultdict
@@ -73,8 +74,15 @@ class Collection:
 
     def add_all(self, records: Iterable[tuple[Place, AttemptRecord]]) -> None:
         """Add every record of a stream."""
-        for place, record in records:
-            self.add(place, record)
+        # Nothing here makes a cycle, and the collector would walk all that is kept again and again.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for place, record in records:
+                self.add(place, record)
+        finally:
+            if collecting:
+                gc.enable()
 
     def add(self, place: Place, record: AttemptRecord) -> None:
         """Add a record. The very same record again changes nothing."""
