@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from assay.api.attempt_record import AttemptRecord, RunRecord
 from assay.api.evidence import CallRecord, Manifest, TerminationMessage
+from assay.api.journal import Fence, JournalEntry, LedgerRun, SegmentHeader
 from assay.api.ledger_build_file import LedgerBuildFile
 from assay.api.ledgerfile import LedgerHeader, TaskLine
 from assay.api.price_sheet import PriceSheet
@@ -21,6 +22,10 @@ RECORDS: dict[str, type[BaseModel]] = {
     "manifest": Manifest,
     "call": CallRecord,
     "termination-message": TerminationMessage,
+    "journal-segment": SegmentHeader,
+    "journal-entry": JournalEntry,
+    "journal-fence": Fence,
+    "ledger-run": LedgerRun,
     "attempt-record": AttemptRecord,
     "run-record": RunRecord,
     "suite": SuiteDefinition,

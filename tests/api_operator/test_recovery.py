@@ -10,6 +10,7 @@ import pytest
 from assay.api.outcome import OutcomeClass
 from tests.api_operator.conftest import Operator, Wishes
 from tests.operator_kit.cluster import Cluster, Object, try_spec, until
+from tests.operator_kit.journal import recorded, tries_by_task
 
 pytestmark = pytest.mark.api
 
@@ -29,10 +30,6 @@ async def finish_all(cluster: Cluster, run: str) -> None:
         await asyncio.sleep(0.2)
 
 
-def identities(pods: list[Object]) -> Counter[tuple[str, int]]:
-    return Counter((one.task.id, one.identity.try_number) for one in map(try_spec, pods))
-
-
 async def test_an_operator_that_is_killed_makes_nothing_twice(
     cluster: Cluster, operator: Operator, wishes: Wishes
 ) -> None:
@@ -47,9 +44,10 @@ async def test_an_operator_that_is_killed_makes_nothing_twice(
         await cluster.finish(pod)  # while nobody watches
     async with operator.running():
         await finish_all(cluster, "run")
-    pods = await cluster.pods("run")
-    assert identities(pods) == Counter({(f"task-{number}", 1): 1 for number in range(8)})
-    assert len(await cluster.jobs("run")) == 8
+    assert tries_by_task(await recorded(cluster)) == Counter(
+        {(f"task-{number}", 1): 1 for number in range(8)}
+    )
+    assert await cluster.jobs("run") == []
 
 
 async def test_a_result_in_s3_counts_although_its_job_is_gone(
@@ -69,7 +67,7 @@ async def test_a_result_in_s3_counts_although_its_job_is_gone(
     async with operator.running():
         await cluster.finish(kept)
         await cluster.condition("evaluationruns", "run", "Complete", "True")
-    assert len(await cluster.jobs("run")) == 1
+    assert len(await recorded(cluster)) == 2
     (row,) = (await cluster.get("evaluationruns", "run"))["status"]["vector"]
     assert (row["scoreStrict"], row["valid"], row["tries"]) == ("0.5", 2, 2)
 
@@ -109,7 +107,8 @@ async def test_retries_stop_at_the_limit_across_restarts(
     async with operator.running():
         found = await cluster.condition("evaluationruns", "run", "Failed", "True", "NoValidAttempt")
         assert "apt-get timed out" in found["message"]
-    assert len(await cluster.jobs("run")) == 3
+    assert [one.try_number for one in await recorded(cluster)] == [1, 2, 3]
+    assert await cluster.jobs("run") == []
     status = (await cluster.get("evaluationruns", "run"))["status"]
     assert status["attempts"]["invalid"] == 1
     assert status["outcomes"] == [{"outcome": "SetupFailed", "tries": 3}]
@@ -153,8 +152,8 @@ async def test_an_agent_out_of_memory_is_zero_and_not_tried_again(
         (pod,) = await cluster.live_pods("run", 1)
         await cluster.end(pod, 137, "OOMKilled")
         await cluster.condition("evaluationruns", "run", "Complete", "True")
-    (job,) = await cluster.jobs("run")
-    assert "AgentOOM" in job["metadata"]["annotations"]["assay.dev/try-record"], "kept beyond the pod"
+    (record,) = await recorded(cluster)
+    assert record.outcome is OutcomeClass.AGENT_OOM, "kept beyond pod and Job"
     (row,) = (await cluster.get("evaluationruns", "run"))["status"]["vector"]
     assert (row["scoreStrict"], row["valid"]) == ("0", 1)
 
@@ -196,12 +195,9 @@ async def test_a_try_that_cannot_start_is_ended_with_the_cause(
         await cluster.condition("evaluationruns", "run", "Progressing", "False", "ImageUnavailable")
         found = await cluster.condition("evaluationruns", "run", "Failed", "True", "NoValidAttempt")
         assert "Back-off pulling image" in found["message"]
-
-    async def ended() -> bool:
-        (job,) = await cluster.jobs("run")
-        return any(one["type"] == "Failed" for one in job["status"].get("conditions", []))
-
-    await until("the Job is ended and kept", ended)
+    (record,) = await recorded(cluster)
+    assert record.outcome is OutcomeClass.INFRA_START
+    assert await cluster.jobs("run") == []
     (failure,) = (await cluster.get("evaluationruns", "run"))["status"]["recentFailures"]
     assert failure["outcome"] == "InfraStart"
 
@@ -242,7 +238,7 @@ async def test_suspension_stops_new_tries_and_parallelism_changes_at_once(
         await cluster.change("evaluationruns", "run", {"parallelism": 3})
         await cluster.live_pods("run", 3)
         await finish_all(cluster, "run")
-    assert len(await cluster.jobs("run")) == 4
+    assert len(await recorded(cluster)) == 4
 
 
 async def test_a_deleted_run_leaves_no_job_and_no_series(

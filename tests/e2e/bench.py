@@ -1,5 +1,6 @@
 """The cluster in the hands of a test: make a ledger, a variant and a run as a user would, then watch."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -7,8 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.s3 import S3Settings, S3Store
+from assay.adapters.journal_store import LAST_EPOCH, JournalStore
+from assay.adapters.s3 import AsyncS3Store, S3Settings, S3Store
 from assay.api.evaluation_run import EvaluationRun
+from assay.core.names import journal_prefix
+from assay.core.record import TryRecord
+from assay.core.try_spec import storage_of
 from demo.commands import apply, run
 from demo.install import RUN_NAMESPACE, built_images
 from demo.kube import EVENTS, JOBS, LEDGERS, PODS, RUNS, Kube, Object, WaitTimeout, condition, has_condition
@@ -82,6 +87,21 @@ class RunHandle:
         current = self.now()
         prefix = f"{current.spec.storage.s3.prefix}{current.metadata.uid}/"
         return evidence.of_run(self.bench.store, current.spec.storage.s3.bucket, prefix)
+
+    def recorded(self) -> list[TryRecord]:
+        """The tries that the run's journal holds."""
+        current = self.now()
+        target, uid = storage_of(current), current.metadata.uid
+
+        async def read() -> list[TryRecord]:
+            store = AsyncS3Store(self.bench.store.settings)
+            try:
+                journal = JournalStore(store, target.bucket, journal_prefix(target, uid), uid)
+                return list((await journal.load(LAST_EPOCH)).records.values())
+            finally:
+                await store.close()
+
+        return asyncio.run(read())
 
     def described(self) -> str:
         """What `kubectl describe` prints."""

@@ -102,17 +102,11 @@ def test_every_attempt_left_complete_evidence(evidence: list[TryEvidence], varia
 
 
 def test_the_image_that_ran_is_recorded_by_digest(handle: RunHandle, evidence: list[TryEvidence]) -> None:
-    ran = {
-        pod["metadata"]["uid"]: {
-            status["name"]: status["imageID"].rpartition("@")[2]
-            for status in (*pod["status"]["initContainerStatuses"], *pod["status"]["containerStatuses"])
-        }
-        for pod in handle.pods()
-    }
+    ran = {record.pod_uid: dict(record.images) for record in handle.recorded()}
     for left in evidence:
         stated = json.loads(left.text("try-spec.json"))["task"]["environmentImage"].rpartition("@")[2]
         assert stated.startswith("sha256:")
-        assert ran[left.manifest.pod_uid]["environment"] == stated
+        assert ran[left.manifest.pod_uid]["environment"].rpartition("@")[2] == stated
 
 
 def test_the_rewards_are_the_verifiers_own(evidence: list[TryEvidence], variants: tuple[str, str]) -> None:

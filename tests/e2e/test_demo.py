@@ -77,8 +77,8 @@ def test_the_vector_is_what_the_tasks_were_made_for(demonstration: Demonstration
 def test_the_killed_operator_did_nothing_twice(demonstration: Demonstration) -> None:
     for row in demonstration.finished.status.vector:
         assert (row.tries, row.infra_errors) == (TASKS, 0)
-    names = [job["metadata"]["name"] for job in demonstration.run.jobs()]
-    assert len(names) == len(set(names)) == TASKS * len(VARIANTS)
+    assert len(demonstration.run.recorded()) == TASKS * len(VARIANTS)
+    assert len(demonstration.run.evidence()) == TASKS * len(VARIANTS)
 
 
 def test_a_real_agents_companions_are_known(demonstration: Demonstration) -> None:
@@ -123,12 +123,11 @@ def test_every_model_call_is_on_record(demonstration: Demonstration) -> None:
             assert call["tokens"]["input"] > 0
 
 
-def test_the_providers_key_is_in_no_evidence_and_no_pod(bench: Bench, demonstration: Demonstration) -> None:
+def test_the_providers_key_is_in_no_evidence(bench: Bench, demonstration: Demonstration) -> None:
     secret = bench.kube.get(SECRETS, RUN_NAMESPACE, model_server.SECRET)
     key = base64.b64decode(secret["data"]["api-key"])
     for left in demonstration.run.evidence():
         assert key not in left.everything()
-    assert key.decode() not in json.dumps(demonstration.run.pods())
 
 
 def test_kubectl_tells_the_story(bench: Bench, demonstration: Demonstration) -> None:

@@ -2,16 +2,18 @@
 
 import base64
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from demo.commands import apply
 from demo.install import RUN_NAMESPACE
+from demo.kube import Object
 from tests.e2e.bench import Bench, RunHandle, unique
 from tests.e2e.evidence import TryEvidence
 from tests.e2e.tasks import Task
-from tests.e2e.trouble import forbidden_addresses
+from tests.e2e.trouble import forbidden_addresses, wait_container
 
 PROVIDER_KEY = "sk-real-key-of-the-provider-7f3a9c"
 
@@ -74,9 +76,16 @@ PYTHON
 """
 
 
+@dataclass(frozen=True)
+class Lookout:
+    """A run whose agent (the oracle's script) looks for credentials and ways out, and its pod."""
+
+    run: RunHandle
+    pod: Object
+
+
 @pytest.fixture(scope="module")
-def looked_around(bench: Bench) -> RunHandle:
-    """A run whose agent (the oracle's script) looks for credentials and ways out."""
+def looked_around(bench: Bench) -> Lookout:
     provider = unique("provider")
     secret = {
         "apiVersion": "v1",
@@ -89,8 +98,9 @@ def looked_around(bench: Bench) -> RunHandle:
     hidden = [_hidden(text) for text in (PROVIDER_KEY, storage.secret_key, storage.access_key)]
     ledger = bench.ledger(Task("look-around", solve=_script(bench, hidden)))
     run = bench.run(ledger, bench.variant("oracle"))
+    pod = wait_container(bench, run, "environment")
     run.completed()
-    return run
+    return Lookout(run, pod)
 
 
 def _script(bench: Bench, hidden: list[str]) -> str:
@@ -108,8 +118,8 @@ def _hidden(secret: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def evidence(looked_around: RunHandle) -> TryEvidence:
-    return looked_around.evidence()[-1]
+def evidence(looked_around: Lookout) -> TryEvidence:
+    return looked_around.run.evidence()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +173,8 @@ def test_the_probes_before_the_agent_are_in_the_evidence(evidence: TryEvidence) 
     assert all(probe.failed_for_seconds >= 1 for probe in probes)
 
 
-def test_the_pod_has_no_token_but_the_runners(looked_around: RunHandle) -> None:
-    (pod,) = looked_around.pods()
-    spec = pod["spec"]
+def test_the_pod_has_no_token_but_the_runners(looked_around: Lookout) -> None:
+    spec = looked_around.pod["spec"]
     assert spec["automountServiceAccountToken"] is False
     holders = {
         container["name"]

@@ -36,6 +36,8 @@ from assay.core.segments import (
 log = logging.getLogger(__name__)
 
 READ_AT_ONCE = 8
+LAST_EPOCH = 999_999_999_999
+"""For readers: no operator has a higher one."""
 MAX_INDEX_BYTES = 1 << 20
 
 
@@ -58,7 +60,7 @@ class JournalStore:
         return await self.load(epoch)
 
     async def load(self, epoch: int) -> Journal:
-        """Read what is recorded, as far as operators up to `epoch` wrote it."""
+        """Read what is recorded; `epoch` is the reader's own, LAST_EPOCH for one that never writes."""
         segments = await self._backwards()
         return await asyncio.to_thread(Journal.replay, self._uid, epoch, segments)
 

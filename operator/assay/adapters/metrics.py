@@ -35,6 +35,12 @@ class OperatorMetrics:
         self.live_jobs = Gauge(
             "assay_run_live_jobs", "Jobs of live tries", ["namespace", "run"], registry=self.registry
         )
+        self.unrecorded_tries = Gauge(
+            "assay_run_unrecorded_tries",
+            "Finished tries that the journal does not hold yet",
+            ["namespace", "run"],
+            registry=self.registry,
+        )
         self.reconcile_seconds = Histogram(
             "assay_reconcile_seconds",
             "Duration of one pass over one run",
@@ -67,7 +73,7 @@ class OperatorMetrics:
 
     def drop_run(self, namespace: str, run: str) -> None:
         """Remove every series of a deleted run."""
-        for metric in (self.attempts, self.tries, self.live_jobs):
+        for metric in (self.attempts, self.tries, self.live_jobs, self.unrecorded_tries):
             metric.remove_by_labels({"namespace": namespace, "run": run})
         self._tries_of.pop((namespace, run), None)
 

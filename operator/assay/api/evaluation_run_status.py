@@ -84,6 +84,8 @@ class RunReason(StrEnum):
     """LedgersVerified is not True; its message says why."""
     WAITING_FOR_VARIANTS = "WaitingForVariants"
     """VariantsResolved is not True; its message says why."""
+    JOURNAL_DAMAGED = "JournalDamaged"
+    """The run's journal in S3 is not what was written: nothing goes on before it is restored."""
     WAITING_FOR_STORAGE = "WaitingForStorage"
     """The object store cannot be reached, refuses the credentials, or lacks the bucket; nothing is lost."""
     WAITING_FOR_GATEWAY = "WaitingForGateway"

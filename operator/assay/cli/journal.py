@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.adapters.journal_store import JournalStore, list_ledger_runs
+from assay.adapters.journal_store import LAST_EPOCH, JournalStore, list_ledger_runs
 from assay.adapters.s3 import AsyncS3Store, S3Settings
 from assay.api.journal import LedgerRun
 from assay.cli.output import InputError, expected_errors, fail, print_json, print_table
@@ -24,7 +24,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-MAX_EPOCH = 999_999_999_999
 _ADDRESS = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.*?)/?")
 
 Address = Annotated[
@@ -187,7 +186,7 @@ async def _verify(journal: JournalStore, head: str | None) -> ChainReport:
 
 
 async def _load(journal: JournalStore) -> Journal:
-    return await journal.load(MAX_EPOCH)
+    return await journal.load(LAST_EPOCH)
 
 
 def _summary(report: ChainReport, head: str | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ event that gets lost, arrives twice or arrives late changes the end state, and a
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -45,6 +45,11 @@ class Observed:
     """What S3 said, by (Job name, pod UID); the UID is empty where no pod is known."""
     posted: Mapping[str, AttemptKey] = field(default_factory=dict)
     """Jobs that were made and that no watch has shown yet: name and attempt."""
+    found: Mapping[str, TryRecord] = field(default_factory=dict)
+    """Tries of which S3 alone knows, by Job name: their Job is gone and the journal does not hold them."""
+    asked: Set[str] | None = None
+    """Names of Jobs that are not there and of which S3 has no result; None where no earlier process can have
+    made any. Where it is not None, S3 is asked before a Job is made."""
     unsettled: frozenset[AttemptKey] = frozenset()
     """Attempts of which a Job vanished and S3 has not been asked since: it may hold their result."""
     conflicts: frozenset[str] = frozenset()
@@ -80,7 +85,14 @@ class AskManifest:
     pod_uid: str
 
 
-Action = CreateJob | WriteRecord | AskManifest
+@dataclass(frozen=True, slots=True)
+class DeleteJob:
+    """Delete the Job: its result is durable in the journal."""
+
+    job: JobView
+
+
+Action = CreateJob | WriteRecord | AskManifest | DeleteJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +121,22 @@ class Decision:
     wake_at: datetime | None
     """When time alone changes the decision; None if it does not."""
     conflicts: frozenset[str] = frozenset()
+    unrecorded: tuple[TryRecord, ...] = ()
+    """Tries that have ended and that the journal does not hold yet."""
+    leftovers: int = 0
+    """Jobs that are still there although their result is durable."""
 
     @property
     def finished(self) -> bool:
-        """Whether every attempt has ended and nothing is live."""
+        """Whether every attempt has ended, every try is in the journal, and no Job is left."""
         over = all(isinstance(state, Scored | Invalid) for state in self.states.values())
-        return over and not self.live and not self.settling
+        return over and not (self.live or self.settling or self.unrecorded or self.leftovers)
 
 
 def reconcile(
     desired: Desired, recorded: Mapping[str, TryRecord], observed: Observed, now: datetime
 ) -> Decision:
-    """Decide. `recorded` are tries of which S3 alone knows, by Job name; `now` is aware and in UTC."""
+    """Decide. `recorded` are the tries that the journal holds, by Job name; `now` is aware and in UTC."""
     tries = _Tries(desired, recorded, observed)
     tries.classify_all(now)
     states: dict[AttemptKey, AttemptState] = {}
@@ -135,7 +151,7 @@ def reconcile(
             halt = min(halt or state.last, state.last, key=lambda record: record.ended_at)
         elif isinstance(state, NextTry) and key not in tries.busy:
             due.append((key, state))
-    creations: list[CreateJob] = []
+    creations: list[CreateJob | AskManifest] = []
     if not (desired.suspend or desired.hold or halt):
         creations = _dispatch(desired, observed, tries, due, now)
     return Decision(
@@ -147,6 +163,8 @@ def reconcile(
         halt=halt,
         wake_at=min(tries.wakes, default=None),
         conflicts=observed.conflicts,
+        unrecorded=tuple(tries.unrecorded),
+        leftovers=tries.leftovers,
     )
 
 
@@ -159,6 +177,8 @@ class _Tries:
         self.records: dict[AttemptKey, list[TryRecord]] = defaultdict(list)
         self.live: list[LiveTry] = []
         self.settling: set[AttemptKey] = set(observed.unsettled)
+        self.unrecorded: list[TryRecord] = []
+        self.leftovers = 0
         self.actions: list[Action] = []
         self.wakes: list[datetime] = []
 
@@ -168,14 +188,23 @@ class _Tries:
         return self.settling | {one.key for one in self.live}
 
     def classify_all(self, now: datetime) -> None:
-        for name, record in self._recorded.items():
-            if name not in self._observed.jobs and record.key in self._planned:
+        for record in self._recorded.values():
+            if record.key in self._planned:
                 self.records[record.key].append(record)
+        for name, record in self._observed.found.items():
+            if name not in self._recorded and name not in self._observed.jobs and record.key in self._planned:
+                self._ended(record)
         for job in self._observed.jobs.values():
-            self._classify(job, now)
+            if job.name in self._recorded and job.owner_uid == self._desired.run_uid:
+                # How a try ended is decided once: whatever its Job shows now, the journal says it.
+                self.leftovers += 1
+                self.actions.append(DeleteJob(job))
+            else:
+                self._classify(job, now)
         self._orphans()
         for records in self.records.values():
             records.sort(key=lambda record: record.try_number)
+        self._ask_for_gaps()
 
     def _classify(self, job: JobView, now: datetime) -> None:
         if job.owner_uid != self._desired.run_uid:
@@ -204,9 +233,28 @@ class _Tries:
             self.live.append(LiveTry(key, job.name, WaitingFor(Waiting.ENDING, state.record.reason)))
             self.actions.append(WriteRecord(job, state.record, end=True))
         elif isinstance(state, Ended):
-            self.records[key].append(state.record)
+            self._ended(state.record)
             if not state.durable:
                 self.actions.append(WriteRecord(job, state.record))
+
+    def _ask_for_gaps(self) -> None:
+        """An earlier process may have seen a try, and made the next one, without recording either."""
+        asked = self._observed.asked
+        if asked is None:
+            return
+        for key, records in self.records.items():
+            if len(records) == records[-1].try_number:
+                continue
+            known = {record.try_number for record in records}
+            for number in range(1, records[-1].try_number):
+                name = name_of(self._desired.run_uid, key, number)
+                if number not in known and name not in asked and name not in self._observed.jobs:
+                    self.settling.add(key)
+                    self.actions.append(AskManifest(key, number, name, ""))
+
+    def _ended(self, record: TryRecord) -> None:
+        self.records[record.key].append(record)
+        self.unrecorded.append(record)
 
     def _orphans(self) -> None:
         """Jobs that no watch has shown yet, and pods that outlive their Job, keep their attempt busy."""
@@ -234,17 +282,20 @@ def _dispatch(
     tries: _Tries,
     due: Sequence[tuple[AttemptKey, NextTry]],
     now: datetime,
-) -> list[CreateJob]:
+) -> list[CreateJob | AskManifest]:
     """Creations up to `parallelism`: second tries before first ones, so that attempts finish."""
     free = desired.parallelism - len(tries.live)
-    creations: list[CreateJob] = []
+    creations: list[CreateJob | AskManifest] = []
     for key, step in sorted(due, key=lambda one: one[1].number == 1):
         if step.not_before is not None and step.not_before > now:
             tries.wakes.append(step.not_before)
             continue
         name = name_of(desired.run_uid, key, step.number)
         if len(creations) < free and name not in observed.conflicts:
-            creations.append(CreateJob(key, step.number, name))
+            known = observed.asked is None or name in observed.asked
+            creations.append(
+                CreateJob(key, step.number, name) if known else AskManifest(key, step.number, name, "")
+            )
     return creations
 
 

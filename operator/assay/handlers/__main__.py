@@ -84,6 +84,7 @@ async def operate(settings: OperatorSettings, storage: S3Settings, config: KubeC
             context = Context(
                 settings=settings,
                 client=client,
+                lease=lease,
                 store=store,
                 cache=cache,
                 table=JobTable(supervisor.notify),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from assay.adapters.job_table import JobTable
 from assay.adapters.kube import KubeClient
+from assay.adapters.lease import Lease
 from assay.adapters.metrics import OperatorMetrics
 from assay.adapters.s3 import AsyncS3Store
 from assay.handlers.ledgers import LedgerLibrary
@@ -17,6 +18,7 @@ class Context:
 
     settings: OperatorSettings
     client: KubeClient
+    lease: Lease
     store: AsyncS3Store
     cache: ResourceCache
     table: JobTable

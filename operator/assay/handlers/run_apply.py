@@ -12,7 +12,7 @@ from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import TRY_RECORD
 from assay.core.attempt_pod import Images, RenderRefused, render_job
 from assay.core.plan import RunPlan
-from assay.core.reconcile import CreateJob, WriteRecord
+from assay.core.reconcile import CreateJob, DeleteJob, WriteRecord
 from assay.core.resolve import Problem
 from assay.core.try_spec import make_try_spec
 from assay.handlers.context import Context
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 16
 REFUSED_SECONDS = 10.0
+DELETED_SECONDS = 60.0
+"""A Job that is still there so long after its deletion is deleted again."""
 
 
 class Applier:
@@ -29,7 +31,9 @@ class Applier:
 
     def __init__(self, context: Context, gatherer: Gatherer) -> None:
         self._context, self._gatherer = context, gatherer
-        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._limit, self._deletions = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
+        self._deleting: dict[str, float] = {}
+        """Jobs that were deleted and that the watch may still show, by UID."""
         self._paused_until = 0.0
         self.problem: Problem | None = None
 
@@ -48,9 +52,34 @@ class Applier:
         """Write records on their Jobs; what fails is decided anew in the next pass."""
         await asyncio.gather(*(self._write(namespace, one) for one in actions))
 
+    async def delete(self, namespace: str, actions: Sequence[DeleteJob]) -> None:
+        """Delete Jobs whose result is durable, never behind creations; what fails is decided anew."""
+        now = time.monotonic()
+        self._deleting = {uid: until for uid, until in self._deleting.items() if until > now}
+        new = [one for one in actions if one.job.uid not in self._deleting]
+        await asyncio.gather(*(self._delete(namespace, one) for one in new))
+
+    async def _delete(self, namespace: str, action: DeleteJob) -> None:
+        job = action.job
+        # Another Job of that name is not ours to delete. The watch shows that it is gone, mostly soon.
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
+        path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job.name}"
+        async with self._deletions:
+            if not self._context.lease.held:
+                return
+            try:
+                await self._context.client.request("DELETE", path, body)
+            except KubeError as error:
+                if not (isinstance(error, KubeRefused) and error.status == 404):
+                    log.warning("Job %s not deleted: %s", job.name, error)
+                    return
+        self._deleting[job.uid] = time.monotonic() + DELETED_SECONDS
+
     async def _create(self, run: EvaluationRun, plan: RunPlan, images: Images, action: CreateJob) -> bool:
         namespace = run.metadata.namespace
         async with self._limit:
+            if not self._context.lease.held:
+                return False  # another operator may be at work already
             try:
                 spec = make_try_spec(run, plan, action.key, action.try_number, action.name)
                 body = render_job(run, plan, spec, images, self._gatherer.gateway_address)

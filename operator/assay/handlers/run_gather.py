@@ -21,6 +21,7 @@ from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, Manife
 from assay.core.resolve import Problem, Resolution, resolve
 from assay.handlers.context import Context
 from assay.handlers.ledgers import run_ledger
+from assay.handlers.run_journal import RunJournal
 from assay.handlers.storage import RunEvidence, storage_problem
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class Gatherer:
         self._context = context
         self._namespace, self._uid = run.metadata.namespace, run.metadata.uid
         self.evidence = RunEvidence(context.store, run)
+        self.journal = RunJournal(context, run)
         self.answers: dict[tuple[str, str], ManifestAnswer] = {}
         self.posted: dict[str, tuple[CreateJob, float]] = {}
         self.conflicts: set[str] = set()
@@ -63,8 +65,9 @@ class Gatherer:
         """Manifests of tries whose Job is gone, by Job name."""
         self._unsettled: dict[AttemptKey, CreateJob] = {}
         """Tries whose Job is gone and of which S3 has not been asked since."""
-        self._listed = run.status.started_at is None
-        """Whether S3 was asked for what an earlier operator process left; a new run has nothing there."""
+        self._asked: set[str] | None = None if run.status.started_at is None else set()
+        """Jobs that are gone, if they were ever made, and left nothing in S3. An earlier operator process may
+        have made some, so of a run that has started S3 is asked before a Job is made."""
         self._events: dict[str, JobEvent] = {}
         self._events_due = 0.0
         self._plan: tuple[object, RunPlan] | None = None
@@ -92,25 +95,25 @@ class Gatherer:
         return self._plan[1]
 
     async def hold(self) -> Problem | None:
-        """Why no Job may be made: storage, the gateway, or results that S3 may hold and was not asked for."""
+        """Why no Job may be made: storage, the journal in it, or the gateway."""
         await self._check_storage()
-        if self._storage.problem is None and not self._listed:
-            await self._list_manifests()
+        if self._storage.problem is None and (problem := await self.journal.open()) is not None:
+            self._storage.done(problem)
         await self._settle_vanished()
         if self._gateway.due <= time.monotonic():
             self._gateway.done(await self._check_gateway())
         return self._storage.problem or self._gateway.problem
 
-    def recorded(self, plan: RunPlan) -> dict[str, TryRecord]:
-        """Tries of which S3 alone knows, by Job name."""
-        planned = frozenset(plan.attempts)
-        return {
-            name: record_of_manifest(found, plan.terms(key))
-            for name, found in self._found.items()
-            if (key := AttemptKey.of(found.manifest.identity)) in planned
-        }
+    @property
+    def storage_problem(self) -> Problem | None:
+        """Why the store cannot be used, as far as is known."""
+        return self._storage.problem
 
-    def observed(self) -> Observed:
+    def storage_failed(self, problem: Problem) -> None:
+        """The store failed: it is a hold until a check succeeds."""
+        self._storage.done(problem)
+
+    def observed(self, plan: RunPlan) -> Observed:
         """The cluster's state and S3's answers."""
         objects = self._context.table.of(self._uid)
         self._forget(objects.jobs)
@@ -120,6 +123,8 @@ class Gatherer:
             events=self._events,
             answers=self.answers,
             posted={name: made.key for name, (made, _) in self.posted.items()},
+            found=self._records_found(plan),
+            asked=self._asked,
             unsettled=frozenset(self._unsettled),
             conflicts=frozenset(self.conflicts),
         )
@@ -132,7 +137,15 @@ class Gatherer:
             answers = await asyncio.gather(*(self._ask(one) for one in some))
             for action, answer in zip(some, answers, strict=True):
                 if answer is not None:
-                    self.answers[action.name, action.pod_uid] = answer
+                    self._take_answer(action, answer)
+
+    def _take_answer(self, action: AskManifest, answer: ManifestAnswer) -> None:
+        if action.name in self._context.table.of(self._uid).jobs:
+            self.answers[action.name, action.pod_uid] = answer
+        elif isinstance(answer, ManifestFound):
+            self._found[action.name] = answer
+        elif self._asked is not None:
+            self._asked.add(action.name)
 
     async def job_events(self) -> None:
         """Learn why Jobs have no pods, if any has none for a while."""
@@ -176,15 +189,15 @@ class Gatherer:
         if self._storage.due <= time.monotonic():
             self._storage.done(await self.evidence.check())
 
-    async def _list_manifests(self) -> None:
-        try:
-            objects = self._context.table.of(self._uid)
-            pods = {uid for name in objects.jobs for uid in objects.pods.get(name, ())}
-            self._found.update(await self.evidence.manifests_of_run(objects.jobs, pods))
-            self._listed = True
-            log.info("run %s: %d results found in S3 without a Job", self._uid, len(self._found))
-        except StorageError as error:
-            self._storage.done(storage_problem(error))
+    def _records_found(self, plan: RunPlan) -> dict[str, TryRecord]:
+        """Records of the manifests whose Job is gone and that the journal does not hold yet."""
+        self._found = {name: one for name, one in self._found.items() if name not in self.journal.records}
+        planned = frozenset(plan.attempts) if self._found else frozenset()
+        return {
+            name: record_of_manifest(found, plan.terms(key))
+            for name, found in self._found.items()
+            if (key := AttemptKey.of(found.manifest.identity)) in planned
+        }
 
     async def _settle_vanished(self) -> None:
         """Ask S3 for the results of Jobs that were deleted, once nothing of their pods runs any more."""
@@ -192,6 +205,8 @@ class Gatherer:
         for name, job in list(objects.vanished.items()):
             del objects.vanished[name]
             self.posted.pop(name, None)
+            if name in self.journal.records:
+                continue
             try:
                 key = AttemptKey.parse(job.attempt_key)
             except ValueError:
@@ -202,12 +217,21 @@ class Gatherer:
             if made.name in objects.pods:
                 continue
             answer = await self._ask(AskManifest(key, made.try_number, made.name, ""))
-            if answer is not None:
+            if answer is not None and await self._is_ours():
                 del self._unsettled[key]
                 if isinstance(answer, ManifestFound):
                     self._found[made.name] = answer
                 elif isinstance(answer, ManifestAbsent):
                     log.warning("Job %s is gone and left no result: its try is made again", made.name)
+
+    async def _is_ours(self) -> bool:
+        """Whether this process is the journal's writer: another may have recorded the Job and deleted it."""
+        try:
+            await self.journal.confirm()
+        except StorageError as error:
+            self._storage.done(storage_problem(error))
+            return False
+        return True
 
     async def _check_gateway(self) -> Problem | None:
         path = f"/api/v1/namespaces/{self._namespace}/services/{GATEWAY_SERVICE}"

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from assay.adapters.events import post_event
+from assay.adapters.journal_store import JournalSuperseded
 from assay.adapters.kube import KubeError, KubeRefused
 from assay.adapters.s3 import StorageError
 from assay.api.conditions import Condition, find_condition
@@ -16,7 +17,15 @@ from assay.api.evaluation_run_status import EvaluationRunStatus, ResolvedImages,
 from assay.api.resource import status_document
 from assay.core.attempt_pod import Images
 from assay.core.plan import PlanRefused, RunPlan
-from assay.core.reconcile import AskManifest, CreateJob, Decision, Desired, WriteRecord, reconcile
+from assay.core.reconcile import (
+    AskManifest,
+    CreateJob,
+    Decision,
+    DeleteJob,
+    Desired,
+    WriteRecord,
+    reconcile,
+)
 from assay.core.resolve import Problem, Resolution, resolved_status
 from assay.core.status import Findings, is_finished, make_status, resumed_at
 from assay.core.written_report import WrittenReport
@@ -69,6 +78,11 @@ class RunLoop:
             begun = time.monotonic()
             try:
                 pause = await self._pass()
+            except JournalSuperseded as error:
+                log.error(
+                    "run %s/%s: %s: this process leaves the run alone", self.namespace, self._name, error
+                )
+                return
             except Exception:
                 # A bug in one run must neither spin nor end the loops of the others.
                 log.exception("run %s/%s: the pass failed", self.namespace, self._name)
@@ -105,7 +119,8 @@ class RunLoop:
         except PlanRefused as refused:
             await self._tell(run, self._findings(resolution, refused=refused))
             return ERROR_SECONDS
-        if plan is None:
+        if plan is None or not self._gatherer.journal.is_open:
+            # Without the journal it is not known what is recorded: nothing is decided.
             await self._tell(run, self._findings(resolution, hold=hold))
             return self._context.settings.resync_seconds
         return await self._decide(run, resolution, plan, hold)
@@ -124,7 +139,7 @@ class RunLoop:
             rounds=1 + run.spec.retry.unscored_only,
         )
         report: WrittenReport | Problem | None = None
-        decision = reconcile(desired, self._gatherer.recorded(plan), self._gatherer.observed(), now)
+        decision = reconcile(desired, self._gatherer.journal.records, self._gatherer.observed(plan), now)
         if decision.finished:
             # A result stands on the ledger as it lies there now, not as it was read before the first Job.
             again = await self._gatherer.resolution(run, fresh=True)
@@ -171,10 +186,36 @@ class RunLoop:
         if questions:
             await self._gatherer.ask(questions)
             self.wake.set()
+        deletions = [one for one in decision.actions if isinstance(one, DeleteJob)]
+        steps = [self._applier.delete(self.namespace, deletions)]
+        if (creations or decision.unrecorded) and await self._has_begun(run, plan):
+            steps += [self._create(run, plan, creations), self._record(decision)]
+        await asyncio.gather(*steps)
+
+    async def _has_begun(self, run: EvaluationRun, plan: RunPlan) -> bool:
+        """Whether the journal says what the run measures: it does so before the first Job."""
+        if self._gatherer.storage_problem is not None:
+            return False
+        problem = await self._gatherer.journal.begin(run, plan)
+        if problem is not None:
+            self._gatherer.storage_failed(problem)
+        return problem is None
+
+    async def _create(self, run: EvaluationRun, plan: RunPlan, creations: list[CreateJob]) -> None:
         resolved = run.status.resolved
-        if resolved is not None and resolved.images is not None:
+        if creations and resolved is not None and resolved.images is not None:
             images = Images(resolved.images.runner, resolved.images.sandboxd)
             await self._applier.create(run, plan, images, creations)
+
+    async def _record(self, decision: Decision) -> None:
+        """Make results durable. While the store is away they stay where they are: on Jobs, pods and in S3."""
+        journal = self._gatherer.journal
+        before = len(journal.records)
+        problem = await journal.record(decision.unrecorded, at_once=not decision.live)
+        if problem is not None:
+            self._gatherer.storage_failed(problem)
+        if len(journal.records) != before:
+            self.wake.set()
 
     def _findings(
         self,
@@ -257,8 +298,10 @@ class RunLoop:
         if decision.finished and put_off is None:
             return SHORTEST_PAUSE_SECONDS
         pause = self._context.settings.resync_seconds
-        if put_off is not None:
-            pause = min(pause, put_off)
+        # While the store is away its next check wakes nobody: the resync does.
+        segment = self._gatherer.journal.due_in() if self._gatherer.storage_problem is None else None
+        for due in (put_off, segment):
+            pause = pause if due is None else min(pause, due)
         if decision.wake_at is not None:
             pause = min(pause, (decision.wake_at - now).total_seconds())
         return max(SHORTEST_PAUSE_SECONDS, pause)
@@ -268,6 +311,7 @@ class RunLoop:
         metrics.set_attempts(self.namespace, self._name, run.status.attempts)
         if decision is not None:
             metrics.set_tries(self.namespace, self._name, decision.tries, len(decision.live))
+            metrics.unrecorded_tries.labels(self.namespace, self._name).set(len(decision.unrecorded))
 
     def _forget(self) -> None:
         log.info("run %s/%s is gone", self.namespace, self._name)

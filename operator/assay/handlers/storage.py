@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from itertools import batched
 
@@ -11,7 +9,7 @@ from assay.adapters.s3 import AsyncS3Store, NoSuchBucket, NoSuchKey, StorageErro
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
 from assay.core.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, best_manifest, read_manifest
-from assay.core.names import attempt_prefix, run_prefix, try_prefix
+from assay.core.names import attempt_prefix, try_prefix
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestBad, ManifestFound
 from assay.core.resolve import Problem
 from assay.core.try_spec import identity_of, storage_of
@@ -50,28 +48,9 @@ class RunEvidence:
         except NoSuchKey:
             return ManifestAbsent(asked_at)
 
-    async def manifests_of_run(
-        self, known_jobs: Iterable[str], known_pods: Collection[str]
-    ) -> dict[str, ManifestFound]:
-        """Every manifest of the run whose Job is not in `known_jobs`, the best of each try, by Job name.
-
-        Those of `known_pods`, by UID, are not even read: their Jobs are there to be asked for.
-        """
-        known = set(known_jobs)
-        tries: dict[str, list[ManifestFound]] = defaultdict(list)
-        for found in await self._below(run_prefix(self._storage, self._run.metadata.uid), known_pods):
-            if isinstance(found, ManifestBad):
-                log.warning("run %s: a manifest is ignored: %s", self._run.metadata.name, found.reason)
-            elif found.manifest.identity.job_name not in known:
-                tries[found.manifest.identity.job_name].append(found)
-        chosen = {name: best_manifest(found) for name, found in tries.items()}
-        return {name: one for name, one in chosen.items() if isinstance(one, ManifestFound)}
-
-    async def _below(
-        self, prefix: str, known_pods: Collection[str] = ()
-    ) -> list[ManifestFound | ManifestBad]:
+    async def _below(self, prefix: str) -> list[ManifestFound | ManifestBad]:
         listed = await self._store.list_keys(self._storage.bucket, prefix)
-        keys = [info.key for info in listed if _is_manifest(info.key, known_pods)]
+        keys = [info.key for info in listed if _is_manifest(info.key)]
         found: list[ManifestFound | ManifestBad] = []
         for some in batched(keys, READ_AT_ONCE, strict=False):
             found += await asyncio.gather(*(self._get(key) for key in some))
@@ -93,12 +72,12 @@ def storage_problem(error: StorageError) -> Problem:
     return Problem(RunReason.WAITING_FOR_STORAGE, f"{error}; {advice}")
 
 
-def _is_manifest(key: str, known_pods: Collection[str]) -> bool:
-    """Whether a key is `…/try-N/<pod UID>/manifest.json` of a pod that is not known.
+def _is_manifest(key: str) -> bool:
+    """Whether a key is `…/try-N/<pod UID>/manifest.json`.
 
     Harbor and the agent leave files of that name further below; they are not ours.
     """
     parts = key.split("/")
     if len(parts) < 3 or parts[-1] != MANIFEST_NAME:
         return False
-    return parts[-3].startswith("try-") and len(parts[-2]) == UID_LENGTH and parts[-2] not in known_pods
+    return parts[-3].startswith("try-") and len(parts[-2]) == UID_LENGTH

@@ -10,8 +10,17 @@ from assay.api.outcome import OutcomeClass
 from assay.core.classify import record_of_manifest
 from assay.core.observation import ConditionView, JobView, PodView
 from assay.core.plan import RunPlan
-from assay.core.reconcile import AskManifest, CreateJob, Decision, Desired, Observed, WriteRecord, reconcile
-from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound
+from assay.core.reconcile import (
+    AskManifest,
+    CreateJob,
+    Decision,
+    DeleteJob,
+    Desired,
+    Observed,
+    WriteRecord,
+    reconcile,
+)
+from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
 from tests.operator_kit import builders as make
 
 Script = Mapping[tuple[AttemptKey, int], OutcomeClass]
@@ -48,12 +57,14 @@ class World:
     answers: dict[tuple[str, str], ManifestAnswer] = field(default_factory=dict)
     posted: dict[str, AttemptKey] = field(default_factory=dict)
     found: dict[str, ManifestFound] = field(default_factory=dict)
+    asked: set[str] | None = None
+    journal: dict[str, TryRecord] = field(default_factory=dict)
     suspend: bool = False
 
     def operator_pass(self, *, crash_after: int | None = None) -> Decision:
         """One pass; with `crash_after` the process dies after that many creations."""
         desired = Desired(make.RUN_UID, self.plan, self.parallelism, self.suspend)
-        recorded = {
+        found = {
             name: record_of_manifest(found, self.plan.terms(AttemptKey.of(found.manifest.identity)))
             for name, found in self.found.items()
         }
@@ -62,8 +73,10 @@ class World:
             pods={name: tuple(pods.values()) for name, pods in self.pods.items()},
             answers=dict(self.answers),
             posted=dict(self.posted),
+            found=found,
+            asked=self.asked,
         )
-        decision = reconcile(desired, recorded, observed, self.now)
+        decision = reconcile(desired, self.journal, observed, self.now)
         creations = 0
         for action in decision.actions:
             if isinstance(action, CreateJob):
@@ -73,19 +86,21 @@ class World:
                 creations += 1
                 self._create(action)
             elif isinstance(action, AskManifest):
-                self.answers[action.name, action.pod_uid] = self._answer(action)
+                self._ask(action)
             elif isinstance(action, WriteRecord) and action.job.name in self.truth.jobs:
                 job = self.truth.jobs[action.job.name]
                 self._set_job(replace(job, record_json=action.record.to_json()))
+            elif isinstance(action, DeleteJob):
+                self._delete(action.job.name)
+        if self.random.random() < 0.7:  # else the store is away, or the batch is not full
+            self.journal |= {one.job_name: one for one in decision.unrecorded}
         return decision
 
     def restart(self) -> None:
-        """The process starts anew: a full list, the store's manifests, and no memory."""
-        self.answers, self.posted, self.found = {}, {}, {}
+        """The process starts anew: the journal, a full list, and no memory."""
+        self.answers, self.posted, self.asked = {}, {}, set()
         self.relist()
-        self.found = {
-            name: found for name, found in self.truth.manifests.items() if name not in self.truth.jobs
-        }
+        self.found = {}
 
     def relist(self) -> None:
         """The watch lists anew: everything is seen as it is."""
@@ -95,7 +110,7 @@ class World:
         vanished += [name for name in self.posted if name not in self.truth.jobs]
         self.posted = {}
         for name in vanished:
-            if name in self.truth.manifests:
+            if name in self.truth.manifests and name not in self.journal:
                 self.found[name] = self.truth.manifests[name]
 
     def finish(self, name: str) -> None:
@@ -133,8 +148,23 @@ class World:
         if action.name not in self.jobs:
             self.posted[action.name] = action.key
 
-    def _answer(self, action: AskManifest) -> ManifestAnswer:
-        return self.truth.manifests.get(action.name) or ManifestAbsent(self.now)
+    def _ask(self, action: AskManifest) -> None:
+        answer = self.truth.manifests.get(action.name) or ManifestAbsent(self.now)
+        if action.name in self.jobs:
+            self.answers[action.name, action.pod_uid] = answer
+        elif isinstance(answer, ManifestFound):
+            self.found[action.name] = answer
+        elif self.asked is not None:
+            self.asked.add(action.name)
+
+    def _delete(self, name: str) -> None:
+        """A Job whose result is durable goes, and with it its pod."""
+        assert name in self.journal
+        if self.truth.jobs.pop(name, None):
+            del self.truth.pods[name]
+        if self.random.random() >= self.loss:
+            self.jobs.pop(name, None)
+            self.pods.pop(name, None)
 
     def _set_job(self, job: JobView) -> None:
         self.truth.jobs[job.name] = job

@@ -13,7 +13,16 @@ from assay.api.outcome import OutcomeClass
 from assay.core.attempts import Invalid, NextTry, Scored
 from assay.core.observation import PodView
 from assay.core.plan import RunPlan, make_plan
-from assay.core.reconcile import AskManifest, CreateJob, Decision, Desired, Observed, WriteRecord, reconcile
+from assay.core.reconcile import (
+    AskManifest,
+    CreateJob,
+    Decision,
+    DeleteJob,
+    Desired,
+    Observed,
+    WriteRecord,
+    reconcile,
+)
 from assay.core.record import AttemptKey
 from tests.operator_kit import builders as make
 from tests.unit.operator.simulation import World
@@ -33,6 +42,13 @@ def limited(tasks: int = 1, **limits: int) -> RunPlan:
 def decide(observed: Observed, plan: RunPlan = PLAN, **desired: object) -> Decision:
     wanted = replace(Desired(make.RUN_UID, plan, 10), **desired)  # type: ignore[arg-type]
     return reconcile(wanted, {}, observed, make.later(3600))
+
+
+def at_rest(observed: Observed, plan: RunPlan = PLAN, **desired: object) -> Decision:
+    """What follows once the journal holds every try and its Jobs are gone."""
+    durable = {one.job_name: one for one in decide(observed, plan, **desired).unrecorded}
+    wanted = replace(Desired(make.RUN_UID, plan, 10), **desired)  # type: ignore[arg-type]
+    return reconcile(wanted, durable, Observed(), make.later(3600))
 
 
 def created(decision: Decision) -> list[tuple[AttemptKey, int]]:
@@ -104,7 +120,7 @@ class TestHistories:
     def test_an_end_without_a_result(self, outcomes: Sequence[OutcomeClass], limits: dict[str, int]) -> None:
         plan = limited(**limits)
         (key,) = plan.attempts
-        decision = decide(History().add(key, *outcomes).observed, plan)
+        decision = at_rest(History().add(key, *outcomes).observed, plan)
         assert created(decision) == []
         assert isinstance(decision.states[key], Invalid)
         assert decision.finished
@@ -115,7 +131,7 @@ class TestHistories:
     def test_a_result(self, outcomes: Sequence[OutcomeClass], score: float) -> None:
         plan = limited()
         (key,) = plan.attempts
-        decision = decide(History().add(key, *outcomes).observed, plan)
+        decision = at_rest(History().add(key, *outcomes).observed, plan)
         state = decision.states[key]
         assert isinstance(state, Scored)
         assert (state.score, state.retained.try_number) == (score, len(outcomes))
@@ -144,11 +160,11 @@ class TestHistories:
         plan = limited(2, infrastructure=1)
         lost, scored = plan.attempts
         history = History().add(lost, INFRA, INFRA).add(scored, OOM)
-        assert decide(history.observed, plan).finished
+        assert at_rest(history.observed, plan).finished
         again = decide(history.observed, plan, rounds=2)
         assert created(again) == [(lost, 3)]
         history.add(lost, INFRA, INFRA, INFRA, INFRA).add(scored, *[REFUSED] * 11)
-        assert decide(history.observed, plan, rounds=2).finished
+        assert at_rest(history.observed, plan, rounds=2).finished
 
     def test_a_provider_that_limits_the_rate_is_given_time(self) -> None:
         plan = limited()
@@ -158,6 +174,61 @@ class TestHistories:
         early = reconcile(desired, {}, observed, make.later(63))
         assert (created(early), early.wake_at) == ([], make.later(62 + 60))
         assert created(reconcile(desired, {}, observed, make.later(122))) == [(key, 2)]
+
+
+class TestJournal:
+    """A Job goes when its result is durable, and not before; the journal's word is final."""
+
+    def test_a_result_that_is_not_durable_keeps_its_job(self) -> None:
+        decision = decide(History().add(FIRST, GRADED).observed)
+        assert [one.key for one in decision.unrecorded] == [FIRST]
+        assert not [one for one in decision.actions if isinstance(one, DeleteJob)]
+
+    def test_a_durable_result_frees_its_job(self) -> None:
+        observed = History().add(FIRST, GRADED).observed
+        durable = {one.job_name: one for one in decide(observed).unrecorded}
+        decision = reconcile(Desired(make.RUN_UID, PLAN, 10), durable, observed, make.later(3600))
+        assert [one.job.name for one in decision.actions if isinstance(one, DeleteJob)] == [*durable]
+        assert decision.unrecorded == ()
+        assert not decision.finished
+
+    def test_what_the_journal_says_is_not_changed_by_what_a_job_shows_later(self) -> None:
+        lost = History().add(FIRST, OOM).observed
+        durable = {one.job_name: one for one in decide(lost).unrecorded}
+        graded = History().add(FIRST, GRADED).observed
+        decision = reconcile(Desired(make.RUN_UID, PLAN, 10), durable, graded, make.later(3600))
+        state = decision.states[FIRST]
+        assert isinstance(state, Scored)
+        assert state.score == 0.0
+
+    def test_a_job_of_somebody_else_is_not_deleted_whatever_its_name(self) -> None:
+        durable = {one.job_name: one for one in decide(History().add(FIRST, GRADED).observed).unrecorded}
+        (name,) = durable
+        stranger = make.job_view(FIRST, owner_uid="22222222-2222-4222-8222-222222222222")
+        observed = Observed(jobs={name: stranger})
+        decision = reconcile(Desired(make.RUN_UID, PLAN, 10), durable, observed, make.later(3600))
+        assert not [one for one in decision.actions if isinstance(one, DeleteJob)]
+
+    def test_after_a_restart_s3_is_asked_before_a_job_is_made(self) -> None:
+        first = decide(Observed(asked=set()), parallelism=1)
+        (question,) = first.actions
+        assert isinstance(question, AskManifest)
+        assert created(decide(Observed(asked={question.name}), parallelism=1)) == [(question.key, 1)]
+
+    def test_after_a_restart_s3_is_asked_for_a_try_that_is_missing_before_a_recorded_one(self) -> None:
+        history = History().add(FIRST, INFRA, INFRA).observed
+        first, second = decide(history).unrecorded
+        desired = Desired(make.RUN_UID, make.plan_of(tasks=3), 1)
+        decision = reconcile(desired, {second.job_name: second}, Observed(asked=set()), make.later(3600))
+        questions = [one.name for one in decision.actions if isinstance(one, AskManifest)]
+        assert first.job_name in questions
+        assert FIRST in decision.settling
+
+    def test_a_result_that_only_s3_knows_is_recorded(self) -> None:
+        (record,) = decide(History().add(FIRST, GRADED).observed).unrecorded
+        decision = decide(Observed(found={record.job_name: record}, asked=set()))
+        assert decision.unrecorded == (record,)
+        assert isinstance(decision.states[FIRST], Scored)
 
 
 class TestDispatch:
@@ -270,6 +341,7 @@ def test_any_order_and_any_loss_come_to_the_same_end(
     assert _results(decision) == _results(expected)
     assert world.truth.tries == calm.truth.tries, "each try of the script ran once, and no other"
     assert set(world.truth.made.values()) <= {1}, "no Job was made twice"
+    assert world.truth.jobs == {}, "a Job goes when its result is durable"
 
 
 def _step(world: World) -> None:

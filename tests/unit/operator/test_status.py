@@ -17,7 +17,7 @@ from assay.core.reconcile import Decision, Desired, Observed, reconcile
 from assay.core.resolve import Problem
 from assay.core.status import Findings, is_finished, make_status, resumed_at
 from tests.operator_kit import builders as make
-from tests.unit.operator.test_reconcile import History, live
+from tests.unit.operator.test_reconcile import History, at_rest, live
 
 PLAN = make.plan_of(tasks=2)
 FIRST, SECOND = PLAN.attempts
@@ -31,9 +31,12 @@ def told(
     observed: Observed | None = None,
     run: EvaluationRun | None = None,
     plan: RunPlan = PLAN,
+    *,
+    durable: bool = False,
     **findings: Any,
 ) -> EvaluationRunStatus:
-    decision = decide(observed, plan) if observed is not None else None
+    look = at_rest if durable else decide
+    decision = look(observed, plan) if observed is not None else None
     found = replace(Findings(plan=plan, decision=decision), **findings)
     return make_status(run or make.run_object(), found, make.later(3600))
 
@@ -57,11 +60,18 @@ def test_an_attempt_that_s3_has_not_answered_for_is_live() -> None:
 
 def test_a_complete_run_says_so_once_and_for_all() -> None:
     history = History().add(FIRST, OutcomeClass.GRADED).add(SECOND, OutcomeClass.AGENT_OOM)
-    status = told(history.observed)
+    status = told(history.observed, durable=True)
     assert said(status, RunCondition.COMPLETE) == ("True", "AllRecorded", "2 of 2 attempts have a score")
     assert said(status, RunCondition.PROGRESSING)[:2] == ("False", "Finished")
     assert status.completed_at == make.later(3600)
     assert is_finished(make.run_object().model_copy(update={"status": status}))
+
+
+def test_a_run_is_not_complete_before_every_result_is_durable() -> None:
+    history = History().add(FIRST, OutcomeClass.GRADED).add(SECOND, OutcomeClass.GRADED)
+    status = told(history.observed)
+    assert said(status, RunCondition.COMPLETE)[0] == "False"
+    assert status.attempts.recorded == 2
 
 
 def test_too_little_coverage_is_a_failure_that_names_the_most_frequent_cause() -> None:
@@ -76,13 +86,15 @@ def test_too_little_coverage_is_a_failure_that_names_the_most_frequent_cause() -
         pods={**history.observed.pods, job.name: (pod,)},
         answers={**history.observed.answers, (job.name, pod.uid): found},
     )
-    status, why, message = said(told(observed), RunCondition.FAILED)
+    status, why, message = said(told(observed, durable=True), RunCondition.FAILED)
     assert (status, why) == ("True", "CoverageTooLow")
     assert "1 of 2 attempts have a score; spec.minCoveragePercent is 100" in message
     assert reason in message
-    assert said(told(observed), RunCondition.PROGRESSING)[1] == "CoverageTooLow", "kubectl get shows it"
+    assert said(told(observed, durable=True), RunCondition.PROGRESSING)[1] == "CoverageTooLow", (
+        "kubectl get shows it"
+    )
     enough = make.run_object(minCoveragePercent=50)
-    assert said(told(observed, enough), RunCondition.COMPLETE)[0] == "True"
+    assert said(told(observed, enough, durable=True), RunCondition.COMPLETE)[0] == "True"
 
 
 def test_no_valid_attempt_is_a_failure_even_where_no_coverage_is_asked_for() -> None:
@@ -90,7 +102,10 @@ def test_no_valid_attempt_is_a_failure_even_where_no_coverage_is_asked_for() -> 
     for key in (FIRST, SECOND):
         history.add(key, OutcomeClass.VERIFIER_CRASH)
     run = make.run_object(minCoveragePercent=0)
-    assert said(told(history.observed, run), RunCondition.FAILED)[:2] == ("True", "NoValidAttempt")
+    assert said(told(history.observed, run, durable=True), RunCondition.FAILED)[:2] == (
+        "True",
+        "NoValidAttempt",
+    )
 
 
 @pytest.mark.parametrize(
