@@ -37,8 +37,9 @@ def read_job(job: Path) -> Iterator[Trial]:
 
 
 def _folders(job: Path) -> list[Path]:
-    """A trial folder has the trial's configuration; a job folder may hold others."""
-    return sorted(one for one in job.iterdir() if one.is_dir() and (one / "config.json").is_file())
+    """A trial's folder has the trial's configuration; other folders, those of jobs too, have none or
+    another."""
+    return sorted(one for one in job.iterdir() if "trial_name" in (_optional(one / "config.json") or {}))
 
 
 def _bytes(path: Path) -> bytes:
