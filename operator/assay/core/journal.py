@@ -5,6 +5,7 @@ when an operator is cut off and does not know yet that another has taken over. T
 in the newest segment of the highest epoch: a writer with an older epoch can add nothing to it any more.
 """
 
+import gc
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -62,10 +63,17 @@ class Journal:
     def replay(cls, run_uid: str, epoch: int, segments: Iterable[Segment]) -> "Journal":
         """The journal from what `backwards` found, oldest first. Raises JournalError."""
         journal = cls(run_uid, epoch)
-        for segment in segments:
-            if segment.header.epoch > epoch:
-                raise JournalError(f"segment {segment.name} is newer than this process: it has epoch {epoch}")
-            journal._add(segment)
+        # Nothing here makes a cycle, and the collector would walk all that is kept again and again.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for segment in segments:
+                if segment.header.epoch > epoch:
+                    raise JournalError(f"segment {segment.name} is newer than this process, of epoch {epoch}")
+                journal._add(segment)
+        finally:
+            if collecting:
+                gc.enable()
         return journal
 
     @property
