@@ -11,7 +11,7 @@ from demo.kube import PODS
 from tests.e2e.bench import Bench, RunHandle
 from tests.e2e.caller import caller, open_stream
 from tests.e2e.tasks import CHECK_ANSWER, LEAVE_ANSWER, Task
-from tests.e2e.trouble import GATEWAY, gateway_metric, is_ready, kill
+from tests.e2e.trouble import GATEWAY, gateway_metric, kill, ready_pod
 
 MIB = 1 << 20
 LARGE = 200 * MIB
@@ -60,8 +60,7 @@ def token(bench: Bench) -> Iterator[str]:
 
 def _a_gateway(bench: Bench) -> tuple[str, str]:
     """Name and address of one of the ready gateways."""
-    ready = (pod for pod in bench.kube.items(PODS, RUN_NAMESPACE, GATEWAY) if is_ready(pod))
-    pod = next(ready)
+    pod = ready_pod(bench, RUN_NAMESPACE, GATEWAY)
     return pod["metadata"]["name"], pod["status"]["podIP"]
 
 

@@ -12,10 +12,9 @@ from urllib.parse import urlencode
 import pytest
 
 from demo.install import SYSTEM_NAMESPACE
-from demo.kube import PODS
 from tests.e2e.bench import Bench, RunHandle
 from tests.e2e.tasks import Task
-from tests.e2e.trouble import OPERATOR
+from tests.e2e.trouble import OPERATOR, ready_pod
 
 Query = Callable[[str], list[dict[str, Any]]]
 
@@ -37,7 +36,7 @@ def finished(bench: Bench) -> RunHandle:
 def query(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Query]:
     """Asks a Prometheus that scrapes the operator's pod every second, from the node."""
     folder: Path = tmp_path_factory.mktemp("prometheus")
-    address = bench.kube.items(PODS, SYSTEM_NAMESPACE, OPERATOR)[0]["status"]["podIP"]
+    address = ready_pod(bench, SYSTEM_NAMESPACE, OPERATOR)["status"]["podIP"]
     job = {"job_name": "operator", "static_configs": [{"targets": [f"{address}:9090"]}]}
     settings = {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
     (folder / "prometheus.yml").write_text(json.dumps(settings))

@@ -22,6 +22,13 @@ def is_ready(pod: Object) -> bool:
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
+def ready_pod(bench: Bench, namespace: str, selector: str) -> Object:
+    """A pod that is ready; beside it there may be some that are on their way in or out."""
+    return bench.kube.wait_any(
+        PODS, namespace, selector, is_ready, what=f"a pod of {selector} is ready", seconds=SECONDS
+    )
+
+
 def kill(bench: Bench, namespace: str, selector: str) -> Sequence[str]:
     """Kills pods at once, as a lost node does; returns their names when others are ready in their place."""
     old = {pod["metadata"]["uid"] for pod in bench.kube.items(PODS, namespace, selector)}
@@ -97,7 +104,7 @@ def forbidden_addresses(bench: Bench) -> list[tuple[str, int]]:
     api = bench.kube.get(SERVICES, "default", "kubernetes")["spec"]["clusterIP"]
     node = bench.kube.request("GET", "/api/v1/nodes")["items"][0]["status"]["addresses"][0]["address"]
     storage = urlsplit(bench.target.storage.endpoint_here)
-    operator = bench.kube.items(PODS, SYSTEM_NAMESPACE, OPERATOR)[0]["status"]["podIP"]
+    operator = ready_pod(bench, SYSTEM_NAMESPACE, OPERATOR)["status"]["podIP"]
     found = [(api, 443), (node, 6443), (node, 10250), ("169.254.169.254", 80), (operator, 9090)]
     found += [(str(storage.hostname), storage.port or 80)]
     for namespace, name in (("assay-s3", "s3"), ("kube-system", "kube-dns")):
