@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from assay.adapters.s3 import S3Store
 from assay.core.ledger import parse_ledger
 from tests.cli.conftest import run, write_task
+from tests.fixtures.s3 import S3Server, new_bucket
 from tests.unit.ledger_tasks import DIGEST, task
 
 BUILD = """
@@ -211,6 +213,37 @@ def test_a_report_ranks_the_ledger_that_it_names(owner: Owner) -> None:
     assert done.exit_code == 1
     (finding,) = json.loads(done.stdout)["findings"]
     assert f"rankings/may.json ranks ledger {DIGEST} of version 1.0" in finding["problem"]
+
+
+def test_a_ranked_version_whose_ledger_nobody_knows_is_red(owner: Owner) -> None:
+    owner.rank("rankings/2.0/table.md", "| variant | score |")
+    owner.pull_request()
+    owner.freeze("2.0")
+    owner.commit("2.0")
+    done = owner.check()
+    assert done.exit_code == 1
+    assert "rankings/2.0/table.md ranks version 2.0, and no earlier ledger of it" in done.stderr
+
+
+def test_a_report_in_storage_is_a_ranking_too(owner: Owner, s3_server: S3Server) -> None:
+    bucket = new_bucket(s3_server)
+    ledger = parse_ledger((owner.root / "ledger.jsonl").read_bytes())
+    listed = {"name": "a", "benchmark": "sample", "version": "1.0", "digest": ledger.digest}
+    store = S3Store(s3_server.settings)
+    store.put_bytes(bucket, "runs/x/report/report.json", json.dumps({"ledgers": [listed]}).encode())
+    store.close()
+    check = ("ledger", "check", "--repo", owner.root, "--base", "main", "--reports-bucket", bucket)
+    assert run(*check, environment=s3_server.environment).exit_code == 0
+    owner.pull_request()
+    edited(owner)
+    owner.freeze("1.0")
+    owner.commit("change")
+    done = run(*check, environment=s3_server.environment)
+    assert done.exit_code == 1
+    assert (
+        f"task org/two was edited under version 1.0, which s3://{bucket}/runs/x/report/report.json"
+        in done.stderr
+    )
 
 
 def test_verify_proves_a_commit(owner: Owner) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from harbor.publisher.packager import Packager
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.adapters.task_folder import read_task_folder
@@ -198,6 +198,7 @@ _RULES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from assay.core.canonical import CanonicalError, canonical_json, digest_of
@@ -87,6 +87,7 @@ def test_an_unknown_fact_needs_the_header_s_leave() -> None:
         parse_ledger(content)
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(BYTES) - 1), st.integers(0, 255))
 def test_no_single_byte_can_change_unnoticed(place: int, byte: int) -> None:
     forged = BYTES[:place] + bytes([byte]) + BYTES[place + 1 :]
@@ -95,6 +96,7 @@ def test_no_single_byte_can_change_unnoticed(place: int, byte: int) -> None:
         assert parse_ledger(forged).digest != LEDGER.digest
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_rubbish_never_does_worse_than_being_refused(content: bytes) -> None:
     with pytest.raises(LedgerFileError):

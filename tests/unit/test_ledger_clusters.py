@@ -244,6 +244,7 @@ def test_no_near_pair_is_missed_and_none_is_invented(seed: int, words: int) -> N
     assert joined(quick, list(texts)) == joined(slowly(texts), list(texts))
 
 
+@settings(deadline=None)
 @given(st.text("abc ", max_size=30), st.text("abc ", max_size=30))
 def test_likeness_is_twice_the_common_subsequence_over_both_lengths(one: str, other: str) -> None:
     table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]

@@ -6,7 +6,8 @@ that somebody else put under a key are found out and replaced.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,7 +93,9 @@ async def _put_archive(store: AsyncS3Store, bucket: str, digest: str, size: int,
         if stored.sha256 != digest:
             raise ArchiveMissingError(f"{path} has digest {stored.sha256}, the ledger says {digest}")
 
-    await store.put_stream(bucket, key, _chunks(path), content_type="application/x-tar", before_publish=same)
+    # A generator that is left half-way, because the store failed, must not keep its file open.
+    async with aclosing(_chunks(path)) as chunks:
+        await store.put_stream(bucket, key, chunks, content_type="application/x-tar", before_publish=same)
     return True
 
 
@@ -105,10 +108,8 @@ async def stored_digest(store: AsyncS3Store, bucket: str, key: str) -> str:
     return f"sha256:{found.hexdigest()}"
 
 
-async def _chunks(path: Path) -> AsyncIterator[bytes]:
-    file = await asyncio.to_thread(path.open, "rb")
-    try:
+async def _chunks(path: Path) -> AsyncGenerator[bytes]:
+    # Opened here, not in a thread: a cancelled wait for the thread would lose the open file.
+    with path.open("rb") as file:
         while chunk := await asyncio.to_thread(file.read, _CHUNK):
             yield chunk
-    finally:
-        await asyncio.to_thread(file.close)

@@ -150,6 +150,11 @@ def ranking_findings(
             yield Finding(
                 "ranking", f"the header changed under version {version}, which {place} ranks: {words}", fix
             )
+    if ranked_ledger is None and not any(one.digest for one in of_version):
+        problem = (
+            f"{place} ranks version {version}, and no earlier ledger of it is in the base branch's history"
+        )
+        yield Finding("ranking", problem, "fetch the whole history, or give the benchmark a new version")
     for one in of_version:
         if one.digest and one.digest != ledger.digest:
             problem = (
