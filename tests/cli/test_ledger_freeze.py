@@ -51,7 +51,7 @@ def evidence(
     )
     written = FROZEN + timedelta(seconds=recorded)
     header = SegmentHeader(run_uid=UID, sequence=1, epoch=1, written_at=written, entries=0, opening=opening)
-    store.put_bytes(bucket, f"{PREFIX}run.json", record.model_dump_json(by_alias=True).encode())
+    store.put_bytes(bucket, f"{PREFIX}report/1/run.json", record.model_dump_json(by_alias=True).encode())
     name = f"{PREFIX}journal/segments/{SegmentName(0, 1, 1)}"
     store.put_bytes(bucket, name, encode_segment(header, []))
     if call is not None:
@@ -111,7 +111,7 @@ def test_a_run_of_another_ledger_is_told(built: Path, s3_server: S3Server) -> No
 def test_a_prefix_without_a_run_is_named(built: Path, s3_server: S3Server) -> None:
     bucket = new_bucket(s3_server)
     publish(built, bucket, s3_server)
-    assert f"s3://{bucket}/{PREFIX}run.json does not exist" in verify(built, bucket, s3_server).stderr
+    assert f"s3://{bucket}/{PREFIX}report/ holds no run.json" in verify(built, bucket, s3_server).stderr
 
 
 def publish(ledger: Path, bucket: str, server: S3Server) -> None:

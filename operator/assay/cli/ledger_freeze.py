@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from assay.adapters.s3 import NoSuchKey, S3Store
+from assay.adapters.s3 import S3Store
 from assay.api.attempt_record import RunRecord
 from assay.api.evidence import CallRecord
 from assay.cli.ledger_checks import Check
@@ -15,6 +15,7 @@ from assay.core.freeze_order import FreezeTimes, freeze_problems
 from assay.core.segments import MAX_SEGMENT_BYTES, SEGMENTS, Segment, SegmentName, decode_segment
 
 _FIRST_CALLS = re.compile(r"/calls/000001\.jsonl$")
+_RUN_RECORD = re.compile(r"/report/(\d+)/run\.json$")
 _MAX_BYTES = 512 << 20
 
 
@@ -53,13 +54,21 @@ def _shown(time: datetime | None) -> str:
 
 
 def _run_record(store: S3Store, bucket: str, prefix: str) -> RunRecord:
-    place = f"s3://{bucket}/{prefix}run.json"
+    """The run's record; of a run that was gone on with, that of its last report."""
+    keys = {
+        int(found[1]): info.key
+        for info in store.list_keys(bucket, f"{prefix}report/")
+        if (found := _RUN_RECORD.search(info.key))
+    }
+    if not keys:
+        raise InputError(
+            f"s3://{bucket}/{prefix}report/ holds no run.json: name the prefix of a run that has ended"
+        )
+    key = keys[max(keys)]
     try:
-        return RunRecord.model_validate_json(store.get_bytes(bucket, f"{prefix}run.json", _MAX_BYTES))
-    except NoSuchKey as error:
-        raise InputError(f"{place} does not exist: name the prefix of a run that has ended") from error
+        return RunRecord.model_validate_json(store.get_bytes(bucket, key, _MAX_BYTES))
     except ValidationError as error:
-        raise InputError(explained(place, error)) from error
+        raise InputError(explained(f"s3://{bucket}/{key}", error)) from error
 
 
 def _first_segment(store: S3Store, bucket: str, prefix: str, run_uid: str) -> Segment | None:
