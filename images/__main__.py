@@ -117,7 +117,7 @@ def push(
     base: BaseOption = None,
 ) -> None:
     """Copies built images from the cache into a registry, under their own paths and tags."""
-    from images.push import local_registry, push_all
+    from images.push import local_registry, push_all, push_new
 
     chosen = _chosen_bases(bases, base)
     store = Store(cache_folder())
@@ -136,7 +136,7 @@ def push(
             "CLUSTER=current needs --registry (or REGISTRY): a registry that its nodes pull from"
         )
     elif local := local_registry():
-        pushed = push_all(pairs, local[0], inside=local[1])
+        pushed = push_new(pairs, local)
     else:
         _say("images: no local cluster is up, so nothing is pushed; `make cluster-up images` does both")
         return

@@ -1,10 +1,12 @@
 """Copies images from the cache into a registry with crane; no builder is needed for it."""
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from images import ImagesError
@@ -14,6 +16,16 @@ _PARALLEL = 4
 
 Inside = Callable[[Sequence[str]], list[str]]
 """Makes of an argv one that runs elsewhere, for example in a cluster's network namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRegistry:
+    """The local cluster's registry: its address, and how to run a command where it is reached."""
+
+    address: str
+    inside: Inside
+    memory: Path
+    """Names and digests that this start of the cluster was given; gone with it."""
 
 
 class PushError(ImagesError):
@@ -46,8 +58,8 @@ def in_registry(reference: str, registry: str) -> str:
     return f"{registry.rstrip('/')}/{path}"
 
 
-def local_registry() -> tuple[str, Inside] | None:
-    """The local cluster's registry and how to run a command where it is reached; None if no cluster is up.
+def local_registry() -> LocalRegistry | None:
+    """The local cluster's registry; None if no cluster is up.
 
     Raises PushError for a cluster that is up and not healthy.
     """
@@ -55,7 +67,8 @@ def local_registry() -> tuple[str, Inside] | None:
     from localcluster.cluster import INSIDE, find
     from localcluster.layout import Layout, Profile
 
-    started = find(Layout.of(Profile.NODE))
+    layout = Layout.of(Profile.NODE)
+    started = find(layout)
     if INSIDE not in os.environ and not (started and started.alive()):
         return None
     try:
@@ -64,7 +77,22 @@ def local_registry() -> tuple[str, Inside] | None:
         raise PushError(f"the local cluster takes no images: {error}") from None
     if cluster.facts.registry is None:
         raise PushError("the local cluster was started without a registry")
-    return cluster.facts.registry.address, cluster.command
+    root = Path(os.environ.get(INSIDE, layout.root))
+    return LocalRegistry(cluster.facts.registry.address, cluster.command, root / "pushed.json")
+
+
+def push_new(images: list[tuple[str, Built]], registry: LocalRegistry) -> list[str]:
+    """Like `push_all`, without what this start of the local cluster was given before: that takes no time."""
+    try:
+        before = dict(json.loads(registry.memory.read_text()))
+    except (OSError, ValueError):
+        before = {}
+    new = [(reference, built) for reference, built in images if before.get(reference) != built.digest]
+    pushed = push_all(new, registry.address, inside=registry.inside) if new else []
+    if new and registry.memory.parent.is_dir():
+        held = before | {reference: built.digest for reference, built in new}
+        registry.memory.write_text(json.dumps(held, indent=1))
+    return pushed
 
 
 def push_all(
