@@ -184,10 +184,11 @@ async def test_a_try_that_cannot_start_is_ended_with_the_cause(
 ) -> None:
     await wishes.ledger()
     await wishes.variant()
-    await wishes.run(deadlines={"pendingSeconds": 5}, retryLimits={"infrastructure": 0})
+    await wishes.run(deadlines={"pendingSeconds": 10}, retryLimits={"infrastructure": 0})
     waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "assay.test/task"'}
     async with operator.running():
         (pod,) = await cluster.live_pods("run", 1)
+        await cluster.scheduled(pod)
         state = {"name": "environment", "image": "x", "imageID": "", "ready": False, "restartCount": 0}
         path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod['metadata']['name']}/status"
         body = {"status": {"initContainerStatuses": [state | {"state": {"waiting": waiting}}]}}

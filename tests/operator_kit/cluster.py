@@ -99,6 +99,19 @@ class Cluster:
 
         return await until(f"{count} live pods of {run}", check)
 
+    async def scheduled(self, pod: Object) -> None:
+        """Says that a node took the pod, after the scheduler, where there is one, has said its last word."""
+        path = self._pod_path(pod)
+
+        async def refused() -> bool:
+            found = await self.client.get(path)
+            return any(one["type"] == "PodScheduled" for one in found["status"].get("conditions", ()))
+
+        if (await self.client.get("/api/v1/nodes"))["items"]:
+            await until("the scheduler's word on the pod", refused)
+        taken = {"type": "PodScheduled", "status": "True"}
+        await self.client.merge(f"{path}/status", {"status": {"conditions": [taken]}})
+
     async def finish(
         self,
         pod: Object,
