@@ -83,7 +83,10 @@ def private_certificates(base_layer: Path) -> dict[int, bytes]:
 
 def _is_public(setting: bytes) -> bool:
     """Go's own defaults occur in the documentation of many packages."""
-    return b"proxy.golang.org" in setting
+    bare = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "GOENV": "off"}
+    printed = subprocess.run(["go", "env", "GOPROXY"], env=bare, check=True, capture_output=True).stdout
+    host = printed.split(b",")[0].strip().removeprefix(b"https://")
+    return bool(host) and host in setting
 
 
 # Imports each module of the packages in the arguments, entry modules too: what an image lacks shows here.
