@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from images import ImagesError
@@ -58,6 +59,12 @@ def in_registry(reference: str, registry: str) -> str:
     return f"{registry.rstrip('/')}/{path}"
 
 
+def repository(reference: str) -> str:
+    """A reference without its tag."""
+    path, _, tag = reference.rpartition(":")
+    return path if path and "/" not in tag else reference
+
+
 def local_registry() -> LocalRegistry | None:
     """The local cluster's registry; None if no cluster is up.
 
@@ -102,6 +109,9 @@ def push_all(
 
     `inside` makes of an argv one that runs where the registry is reached. Raises PushError for the first
     image that the registry did not take, or stored under another digest.
+
+    One repository gets its images one after another: the reference registry writes the link of a layer in
+    place, and a second push that shares the layer may find that file empty and be refused (DIGEST_INVALID).
     """
     crane = find_crane()
     options = ["--insecure"] if plain_http else []
@@ -118,5 +128,10 @@ def push_all(
             raise PushError(f"{reference}: the registry has {pushed}, the cache has {built.digest}")
         return pushed
 
+    queues: dict[str, list[tuple[str, Built]]] = {}
+    for image in images:
+        queues.setdefault(repository(image[0]), []).append(image)
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        return list(pool.map(push, images))
+        return list(
+            chain.from_iterable(pool.map(lambda queue: [push(image) for image in queue], queues.values()))
+        )
