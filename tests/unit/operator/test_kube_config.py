@@ -1,5 +1,6 @@
 """Finding the API server, and saying what is missing."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,49 @@ def test_nothing_to_go_by_is_said(tmp_path: Path) -> None:
         load_kube_config({"KUBECONFIG": str(tmp_path / "absent")})
 
 
-def test_a_plugin_is_refused_by_name(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path, exec={"command": "aws"})
-    with pytest.raises(KubeConfigError, match="plugin"):
-        load_kube_config({"KUBECONFIG": str(path)})
+def test_a_plugin_gives_the_token(tmp_path: Path) -> None:
+    answer = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "from-plugin"},
+    }
+    plugin = tmp_path / "plugin"
+    plugin.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n")
+    plugin.chmod(0o755)
+    run = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": str(plugin),
+        "interactiveMode": "Never",
+    }
+    config = load_kube_config({"KUBECONFIG": str(kubeconfig(tmp_path, exec=run))})
+    assert (config.server, config.bearer(), config.namespace) == (
+        "https://api.example:6443",
+        "from-plugin",
+        "mine",
+    )
+
+
+def test_several_files_are_merged_as_kubectl_does(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    first = kubeconfig(tmp_path / "one", token="secret")
+    second = tmp_path / "second"
+    second.write_text(
+        yaml.safe_dump(
+            {
+                "contexts": [{"name": "there", "context": {"cluster": "d", "user": "u"}}],
+                "clusters": [{"name": "d", "cluster": {"server": "https://other.example"}}],
+            }
+        )
+    )
+    files = {"KUBECONFIG": f"{first}:{second}"}
+    assert load_kube_config(files).server == "https://api.example:6443"
+    there = load_kube_config(files, context="there")
+    assert (there.server, there.bearer(), there.namespace) == ("https://other.example", "secret", "default")
+
+
+def test_a_context_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KubeConfigError, match="no context elsewhere"):
+        load_kube_config({"KUBECONFIG": str(kubeconfig(tmp_path, token="secret"))}, context="elsewhere")
 
 
 def test_an_incomplete_file_is_refused(tmp_path: Path) -> None:
