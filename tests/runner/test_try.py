@@ -161,6 +161,11 @@ async def test_agent_that_removes_its_own_folder_is_judged(make_pod: MakePod, ga
         ("echo -1 > /logs/verifier/reward.txt", OutcomeClass.VERIFIER_CRASH, "-1"),
         ("echo '{\"reward\": true}' > /logs/verifier/reward.json", OutcomeClass.INVALID_RESULT, "True"),
         (
+            'echo \'{"reward": 1, "num_unscored_must_have": 2}\' > /logs/verifier/reward.json',
+            OutcomeClass.JUDGE_INCOMPLETE,
+            "2 must-have rubrics unanswered",
+        ),
+        (
             "cd /logs/verifier; echo 1 > reward.txt; echo '{\"reward\": 0}' > reward.json",
             OutcomeClass.INVALID_RESULT,
             "reward.json says 0",

@@ -57,6 +57,12 @@ def test_all_figures_are_kept(tmp_path: Path) -> None:
         ({"reward_json": "{"}, OutcomeClass.INVALID_RESULT, "not JSON"),
         ({"reward_json": "[" * 100_000}, OutcomeClass.INVALID_RESULT, "not JSON"),
         ({"reward_json": '{"reward": 0}', "reward_txt": "1"}, OutcomeClass.INVALID_RESULT, "says"),
+        ({"reward_json": '{"a": 1, "b": 0}', "reward_txt": "1"}, OutcomeClass.INVALID_RESULT, "a, b"),
+        (
+            {"reward_json": '{"reward": 1, "num_unscored_must_have": 2}'},
+            OutcomeClass.JUDGE_INCOMPLETE,
+            "2 must-have rubrics unanswered",
+        ),
     ],
 )
 def test_no_verdicts(tmp_path: Path, files: dict[str, str], outcome: OutcomeClass, words: str) -> None:

@@ -5,16 +5,13 @@ Harbor reads `true` as 1, takes the first of two files that disagree and calls -
 """
 
 import json
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.api.outcome import OutcomeClass
-
-PRIMARY = "reward"
-CRASH_SENTINEL = -1
-"""What DeepSWE's verifier writes when it failed itself."""
+from assay.core.verdict import PRIMARY, read_figures
 
 _LARGEST_FILE = 1 << 20
 _CLOCK_SLACK_SECONDS = 2.0
@@ -48,32 +45,21 @@ def read_verdict(folder: Path, not_before: float) -> Verdict:
     from_text = _read(folder / "reward.txt", not_before)
     if from_json is None and from_text is None:
         raise BadVerdict(OutcomeClass.VERIFIER_CRASH, "the verifier wrote neither reward.json nor reward.txt")
-    figures = _figures(from_json) if from_json is not None else {}
-    text = {PRIMARY: _number(from_text)} if from_text is not None else {}
-    if figures and text and figures.get(_primary(figures)) != text[PRIMARY]:
-        raise _invalid(f"reward.json says {figures.get(_primary(figures))}, reward.txt says {text[PRIMARY]}")
-    return verdict_of(figures or text)
+    text = _number(from_text) if from_text is not None else None
+    if from_json is None:
+        return verdict_of({PRIMARY: text})
+    verdict = verdict_of(_figures(from_json))
+    if text is not None and verdict.reward != text:
+        raise _invalid(f"reward.json says {verdict.reward:g}, reward.txt says {text:g}")
+    return verdict
 
 
-def verdict_of(figures: dict[str, Any]) -> Verdict:
+def verdict_of(figures: Mapping[str, Any]) -> Verdict:
     """The verdict that these figures are. Raises BadVerdict."""
-    for name, value in figures.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise _invalid(f"{name} is {value!r}, not a finite number")
-    reward = float(figures[_primary(figures)])
-    if reward == CRASH_SENTINEL:
-        raise BadVerdict(OutcomeClass.VERIFIER_CRASH, "the verifier reported its own failure: reward -1")
-    if not 0 <= reward <= 1:
-        raise _invalid(f"the reward is {reward:g}, not from 0 to 1")
-    return Verdict(reward, {name: float(value) for name, value in figures.items()})
-
-
-def _primary(figures: dict[str, Any]) -> str:
-    if PRIMARY in figures:
-        return PRIMARY
-    if len(figures) == 1:
-        return next(iter(figures))
-    raise _invalid(f"reward.json has no figure {PRIMARY!r} among {', '.join(sorted(figures)[:10]) or 'none'}")
+    reading = read_figures(figures)
+    if reading.reward is None:
+        raise BadVerdict(reading.outcome, reading.reason)
+    return Verdict(reading.reward, dict(reading.figures))
 
 
 def _read(path: Path, not_before: float) -> str | None:
