@@ -8,7 +8,7 @@ import yaml
 
 from assay.api.evaluation_run import EvaluationRun
 from assay.cli.report_output import Format, print_report
-from demo import story
+from assay.core import run_story as story
 from demo.commands import apply
 from demo.errors import DemoError
 from demo.evidence import report_of

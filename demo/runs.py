@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.api.evaluation_run import EvaluationRun
+from assay.core.run_story import doing, ended, stopped
 from demo.errors import DemoError
 from demo.kube import RUNS, Kube
 from demo.screen import Screen
-from demo.story import doing, ended, stopped
 
 _STEM = "demo"
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from assay.api.evaluation_run import EvaluationRun
-from demo import story
+from assay.core import run_story as story
 
 _PLAIN_WIDTH = 160
 

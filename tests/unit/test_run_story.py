@@ -1,4 +1,4 @@
-"""What the demonstration says of a run, without a cluster."""
+"""What a run's status says to a person, without a cluster."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import VectorRow
-from demo import story
+from assay.core import run_story as story
 
 DIGEST = "sha256:" + "a" * 64
 
