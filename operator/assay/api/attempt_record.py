@@ -133,6 +133,9 @@ class AttemptRecord(VersionedRecord):
     harness: TryHarness = TryHarness()
     flags: list[str] = Field(default_factory=list, max_length=50)
     manifest_digest: Digest | None = Field(default=None, description="Of the try's manifest.json.")
+    pod_uid: str | None = Field(
+        default=None, max_length=64, description="Pod that ran the try; its evidence lies under this name."
+    )
 
     @model_validator(mode="after")
     def _result_belongs_to_a_retained_try(self) -> Self:
@@ -196,4 +199,7 @@ class RunRecord(VersionedRecord):
     )
     deadlines: dict[str, int] = Field(
         default_factory=dict, description="Seconds that replace the ledger's, by phase."
+    )
+    evidence: str | None = Field(
+        default=None, max_length=600, description="Below it lies all evidence: s3://bucket/prefix/run-uid/"
     )

@@ -301,6 +301,7 @@ class LedgerEntry(Record):
     from_records: bool = Field(description="No ledger file: tasks are those of the records, each a cluster.")
     resources: Digest | None = Field(description="Over what every task's tries asked for.")
     excluded: dict[str, str] = Field(description="Tasks that the plan leaves out of every score, and why.")
+    task_clusters: dict[str, str] = Field(description="Cluster of each scored task.")
 
 
 class Exclusion(Record):

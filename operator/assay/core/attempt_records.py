@@ -21,8 +21,10 @@ from assay.api.evaluation_run import EvaluationRun
 from assay.api.evidence import Manifest, PhaseSeconds, TokenCounts
 from assay.api.ledgerfile import TaskLine
 from assay.core.attempts import AttemptState, Scored
+from assay.core.names import run_prefix
 from assay.core.plan import RunLedger, RunPlan, percent
 from assay.core.record import TryRecord
+from assay.core.try_spec import storage_of
 
 CALLS_INCOMPLETE = "callsIncomplete"
 """Flag of a try whose call records are fewer than its model calls: what it cost is not known."""
@@ -161,6 +163,7 @@ def attempt_record(
         ),
         flags=flags,
         manifest_digest=record.manifest_digest or None,
+        pod_uid=record.pod_uid or None,
     )
 
 
@@ -200,7 +203,7 @@ def run_record(run: EvaluationRun, plan: RunPlan, frozen: Mapping[str, datetime]
     """
     if run.status.started_at is None:
         raise ValueError(f"run {run.metadata.name} has not started: it has no record yet")
-    own = run.spec.deadlines
+    own, storage = run.spec.deadlines, storage_of(run)
     deadlines = {
         "setup": own.setup_seconds,
         "agent": own.agent_seconds,
@@ -229,4 +232,5 @@ def run_record(run: EvaluationRun, plan: RunPlan, frozen: Mapping[str, datetime]
         deviations=list(plan.deviations),
         concurrency=run.spec.parallelism,
         deadlines={phase: seconds for phase, seconds in deadlines.items() if seconds is not None},
+        evidence=f"s3://{storage.bucket}/{run_prefix(storage, run.metadata.uid)}",
     )

@@ -283,6 +283,7 @@ def _ledger(collection: Collection, ledger: ScoredLedger) -> api.LedgerEntry:
         from_records=ledger.file is None,
         resources=resource_digest(collection.pairs, ledger.name),
         excluded={one.task: one.reason for one in ledger.plan.exclusions},
+        task_clusters={facts.task: facts.cluster for facts in ledger.tasks.tasks},
     )
 
 
