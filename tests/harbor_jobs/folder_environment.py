@@ -3,16 +3,15 @@
 Made for jobs whose result folders the tests import. Harbor itself is the real one.
 """
 
-import asyncio
-import os
 import shutil
-import signal
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities
+
+from tests.harbor_jobs.container_steps import carry_out, run_command
 
 _ENTER = """
 set -e
@@ -57,20 +56,8 @@ class FolderEnvironment(BaseEnvironment):
         await self._build(self.environment_dir)
 
     async def _build(self, context: Path) -> None:
-        """Carry out the Dockerfile's COPY and RUN lines; programs of its base are the host's."""
-        lines = (context / "Dockerfile").read_text().replace("\\\n", "").splitlines()
-        for line in lines:
-            word, _, rest = line.partition(" ")
-            if word == "COPY":
-                source, target = rest.split()
-                self._inside(target).parent.mkdir(parents=True, exist_ok=True)
-                if (context / source).is_dir():
-                    shutil.copytree(context / source, self._inside(target), dirs_exist_ok=True)
-                else:
-                    shutil.copy2(context / source, self._inside(target))
-            elif word == "RUN" and not rest.startswith("apt-get"):
-                done = await self.exec(rest, cwd="/app")
-                assert done.return_code == 0, done
+        """Carry out the Dockerfile; programs of its base are the host's."""
+        await carry_out(context / "Dockerfile", self._inside, lambda command: self.exec(command, cwd="/app"))
 
     async def stop(self, delete: bool) -> None:
         shutil.rmtree(self._root)
@@ -84,30 +71,14 @@ class FolderEnvironment(BaseEnvironment):
         user: str | int | None = None,
     ) -> ExecResult:
         flags = ("--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc")
-        process = await asyncio.create_subprocess_exec(
-            *("unshare", *flags, "sh", "-c", _ENTER, "enter"),
-            *(str(self._root), cwd or self.task_env_config.workdir or "/app", command),
-            env={
-                "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin",
-                "HOME": "/root",
-                **(self._merge_env(env) or {}),
-            },
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            async with asyncio.timeout(timeout_sec):
-                out, err = await process.communicate()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-            raise
-        code = process.returncode if process.returncode is not None else -1
-        return ExecResult(
-            stdout=out.decode(errors="replace"), stderr=err.decode(errors="replace"), return_code=code
-        )
+        place = cwd or self.task_env_config.workdir or "/app"
+        argv = ["unshare", *flags, "sh", "-c", _ENTER, "enter", str(self._root), place, command]
+        variables = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin",
+            "HOME": "/root",
+            **(self._merge_env(env) or {}),
+        }
+        return await run_command(argv, timeout_sec, variables)
 
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
         target = self._inside(target_path)

@@ -4,10 +4,7 @@ Made for jobs whose result folders the tests import. Harbor itself is the real o
 """
 
 import asyncio
-import os
-import shlex
 import shutil
-import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,10 +12,12 @@ from typing import Any
 from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities
 
+from assay.core.dockerfile import base_image, instructions
 from images.catalogue import select
 from images.inputs import inputs_of
 from images.rootfs import BASES
 from images.store import Built, Store, cache_folder
+from tests.harbor_jobs.container_steps import carry_out, run_command
 from tests.images.container import Container, container
 
 
@@ -55,35 +54,16 @@ class ImageEnvironment(BaseEnvironment):
 
     async def start(self, force_build: bool) -> None:
         recipe = self.environment_dir / "Dockerfile"
-        lines = recipe.read_text().replace("\\\n", "").splitlines() if recipe.is_file() else []
+        is_verifier = self.environment_dir.name == "tests"
         reference = self.task_env_config.docker_image
-        if self.environment_dir.name == "tests":
-            (reference,) = (line.split()[1] for line in lines if line.startswith("FROM "))
+        if is_verifier:
+            reference = base_image(instructions(recipe.read_text()))
         assert reference is not None
         image = container(built(reference), cache_folder() / "test-storage")
         self._container = await asyncio.to_thread(self._stack.enter_context, image)
         await self.ensure_dirs(self._mount_targets(writable_only=True))
-        if self.environment_dir.name == "tests":
-            await self._copy_tests(lines)
-
-    async def _copy_tests(self, lines: list[str]) -> None:
-        for line in lines:
-            word, _, rest = line.partition(" ")
-            if word == "COPY":
-                *sources, target = shlex.split(rest)
-                for source in sources:
-                    await asyncio.to_thread(self._copy, self.environment_dir / source, target)
-            elif word == "RUN":
-                done = await self.exec(rest)
-                assert done.return_code == 0, done
-
-    def _copy(self, source: Path, target: str) -> None:
-        if source.is_dir():
-            shutil.copytree(source, self._container.path(target), dirs_exist_ok=True)
-            return
-        place = self._container.path(target + source.name if target.endswith("/") else target)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, place)
+        if is_verifier:
+            await carry_out(recipe, self._container.path, self.exec)
 
     async def stop(self, delete: bool) -> None:
         await asyncio.to_thread(self._stack.close)
@@ -98,25 +78,8 @@ class ImageEnvironment(BaseEnvironment):
     ) -> ExecResult:
         variables = [f"--env={name}={value}" for name, value in (self._merge_env(env) or {}).items()]
         place = cwd or self.task_env_config.workdir
-        process = await asyncio.create_subprocess_exec(
-            *self._run(*variables, *([f"--workingdir={place}"] if place else [])),
-            *("bash", "-c", command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            async with asyncio.timeout(timeout_sec):
-                out, err = await process.communicate()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-            raise
-        code = -1 if process.returncode is None else process.returncode
-        return ExecResult(
-            stdout=out.decode(errors="replace"), stderr=err.decode(errors="replace"), return_code=code
-        )
+        options = [*variables, *([f"--workingdir={place}"] if place else [])]
+        return await run_command([*self._run(*options), "bash", "-c", command], timeout_sec)
 
     def _run(self, *options: str) -> list[str]:
         """What runs a command in the container, up to the command itself."""

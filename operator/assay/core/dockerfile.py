@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_CHMOD = re.compile(r"chmod\s+(\+x|a\+x|0?755|0?644)\s+[-\w./ ]+")
+_CHMOD = re.compile(r"chmod\s+(?P<mode>\+x|a\+x|0?755|0?644)\s+(?P<paths>[-\w./ ]+)")
 _HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
 _UNREADABLE = set("$*?[]")
 
@@ -17,6 +17,20 @@ class Instruction:
     line: int
     word: str
     rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a COPY or ADD says: its options, what it takes from the build context, and where that goes."""
+
+    options: tuple[str, ...]
+    sources: tuple[str, ...]
+    target: str
+
+    @property
+    def into_folder(self) -> bool:
+        """Whether the target is a folder even for a single file."""
+        return self.target.endswith("/") or self.target == "." or len(self.sources) > 1
 
 
 def instructions(text: str) -> list[Instruction]:
@@ -55,18 +69,30 @@ def copied_sources(parsed: Sequence[Instruction]) -> list[tuple[int, str]]:
 
     Sources with variables or wildcards, of other stages, and from the network are left out.
     """
-    found = []
-    for one in parsed:
-        words = _words(one.rest) if one.word in {"COPY", "ADD"} else []
-        if any(word.startswith("--from") for word in words):
-            continue
-        plain = [word for word in words if not word.startswith("--")]
-        found += [
-            (one.line, source)
-            for source in plain[:-1]
-            if not set(source) & _UNREADABLE and "://" not in source and not source.startswith("<<")
-        ]
-    return found
+    return [
+        (one.line, source)
+        for one in parsed
+        if (copy := copied(one)) and not any(option.startswith("--from") for option in copy.options)
+        for source in copy.sources
+        if not set(source) & _UNREADABLE and "://" not in source and not source.startswith("<<")
+    ]
+
+
+def copied(one: Instruction) -> Copied | None:
+    """What a COPY or ADD says; None for any other instruction, and for one that cannot be read."""
+    words = _words(one.rest) if one.word in {"COPY", "ADD"} else []
+    plain = tuple(word for word in words if not word.startswith("--"))
+    if len(plain) < 2:
+        return None
+    return Copied(tuple(word for word in words if word.startswith("--")), plain[:-1], plain[-1])
+
+
+def made_executable(one: Instruction) -> tuple[str, ...]:
+    """Paths that a plain `RUN chmod` makes executable; none for any other instruction."""
+    match = _CHMOD.fullmatch(one.rest) if one.word == "RUN" else None
+    if match is None or match["mode"].endswith("644"):
+        return ()
+    return tuple(match["paths"].split())
 
 
 def first_that_needs_a_build(parsed: Sequence[Instruction]) -> Instruction | None:
@@ -91,9 +117,13 @@ def _is_plain(one: Instruction) -> bool:
         case "WORKDIR":
             return "$" not in one.rest
         case "COPY":
-            words = _words(one.rest)
-            return len(words) >= 2 and not any(
-                set(word) & _UNREADABLE or word.startswith(("--", "<<")) for word in words
+            copy = copied(one)
+            return (
+                copy is not None
+                and not copy.options
+                and not any(
+                    set(word) & _UNREADABLE or word.startswith("<<") for word in (*copy.sources, copy.target)
+                )
             )
         case "RUN":
             return _CHMOD.fullmatch(one.rest) is not None

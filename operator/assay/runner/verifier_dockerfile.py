@@ -1,10 +1,9 @@
 """Verifier images that need no build: a `tests/Dockerfile` that only copies files into the task's image."""
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from assay.core.dockerfile import Instruction, first_that_needs_a_build, instructions
+from assay.core.dockerfile import Copied, copied, first_that_needs_a_build, instructions, made_executable
 
 
 class DockerfileNeedsBuild(RuntimeError):
@@ -47,32 +46,24 @@ def read_copy_only(dockerfile: Path) -> CopyOnlyDockerfile:
     for one in parsed:
         if one.word == "WORKDIR":
             workdir /= one.rest
-        elif one.word == "COPY":
-            copies += _copies(dockerfile, one, workdir)
-        elif one.word == "RUN":
-            programs += _programs(one, workdir)
+        elif copy := copied(one):
+            copies += _copies(dockerfile, one.line, copy, workdir)
+        programs += [workdir / path for path in made_executable(one)]
     return CopyOnlyDockerfile(tuple(copies), tuple(programs))
 
 
-def _copies(dockerfile: Path, one: Instruction, workdir: PurePosixPath) -> list[Copy]:
-    *sources, target = shlex.split(one.rest)
-    into_directory = target.endswith("/") or target == "." or len(sources) > 1
+def _copies(dockerfile: Path, line: int, copy: Copied, workdir: PurePosixPath) -> list[Copy]:
     context = dockerfile.parent.resolve()
     copies = []
-    for name in sources:
+    for name in copy.sources:
         source = (context / name.lstrip("/")).resolve()
         if not source.is_relative_to(context) or not source.exists():
             raise DockerfileNeedsBuild(
-                f"{dockerfile.parent.name}/{dockerfile.name} line {one.line} copies {name}, "
+                f"{dockerfile.parent.name}/{dockerfile.name} line {line} copies {name}, "
                 "which its folder does not hold"
             )
-        destination = workdir / target
-        if source.is_file() and into_directory:
+        destination = workdir / copy.target
+        if source.is_file() and copy.into_folder:
             destination /= source.name
         copies.append(Copy(source, destination))
     return copies
-
-
-def _programs(one: Instruction, workdir: PurePosixPath) -> list[PurePosixPath]:
-    _, mode, *paths = one.rest.split()
-    return [] if mode.endswith("644") else [workdir / path for path in paths]
