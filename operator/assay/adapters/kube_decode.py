@@ -171,6 +171,7 @@ def decode_job(raw: bytes | msgspec.Raw) -> tuple[Meta, JobView]:
         None,
     )
     number = meta.annotations.get(labels.TRY_NUMBER, "")
+    verifies = meta.annotations.get(labels.VERIFIES, "")
     return meta, JobView(
         name=meta.name,
         uid=meta.uid,
@@ -179,6 +180,7 @@ def decode_job(raw: bytes | msgspec.Raw) -> tuple[Meta, JobView]:
         created_at=meta.creation_timestamp or _NEVER,
         attempt_key=meta.annotations.get(labels.ATTEMPT, ""),
         try_number=int(number) if number.isdigit() else 0,
+        verifies=int(verifies) if verifies.isdigit() else None,
         suspended=job.spec.suspend,
         deleting=meta.deletion_timestamp is not None,
         finished=_condition(finished) if finished else None,

@@ -7,10 +7,13 @@ from pydantic import Field
 
 from assay.api.base import Digest, Record, RelativePath, VersionedRecord
 from assay.api.outcome import OutcomeClass
-from assay.api.tryspec import AttemptIdentity, ModelRole, ProviderAPI
+from assay.api.tryspec import AttemptIdentity, ModelRole, ProviderAPI, VerifyOnly
 
 TERMINATION_MESSAGE_BYTES = 1000
 """The kubelet shares 12 KiB among a pod's containers; beyond this it may cut (cases.md E15)."""
+
+ARTIFACTS = "artifacts.tar"
+"""Path of what crossed to a separate verifier, byte for byte, so that it can be judged again."""
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -102,6 +105,11 @@ class TryResult(Record):
     harness: HarnessVersion
     isolation: list[IsolationProbe] = Field(default_factory=list)
     flags: list[str] = Field(default_factory=list, description="E.g. UndeclaredConfig, tamperSuspected.")
+    graded_as: OutcomeClass | None = Field(
+        default=None,
+        description="What the class would have been with a verdict, where the agent's phase ended and no "
+        "verdict came.",
+    )
 
 
 class EvidenceFile(Record):
@@ -122,6 +130,9 @@ class Manifest(VersionedRecord):
     archive_digest: Digest
     files: list[EvidenceFile]
     result: TryResult
+    verify_only: VerifyOnly | None = Field(
+        default=None, description="The try that was judged again; None where an agent ran."
+    )
 
 
 class TerminationMessage(VersionedRecord):

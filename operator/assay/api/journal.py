@@ -97,7 +97,10 @@ class JournalEntry(Record):
     ended_at: datetime
     reward: Annotated[float, Field(ge=0, le=1)] | None = None
     agent_timed_out: bool = False
+    setup_seconds: Seconds | None = None
     agent_seconds: Seconds | None = None
+    verifier_seconds: Seconds | None = None
+    upload_seconds: Seconds | None = None
     total_seconds: Seconds | None = None
     tokens: TokenCounts = TokenCounts()
     model_calls: Count | None = None
@@ -106,6 +109,15 @@ class JournalEntry(Record):
     manifest_digest: str = Field(default="", pattern=r"^(sha256:[0-9a-f]{64})?$")
     images: dict[str, str] = Field(default_factory=dict, max_length=32)
     flags: list[str] = Field(default_factory=list, max_length=50)
+    verifies: Annotated[int, Field(ge=1, le=9999)] | None = Field(
+        default=None, description="Number of the try that this one judged again, without an agent."
+    )
+    artifacts_digest: str = Field(
+        default="",
+        pattern=r"^(sha256:[0-9a-f]{64})?$",
+        description="Of the artefacts, where they wait for a verdict.",
+    )
+    graded_as: OutcomeClass | None = Field(default=None, description="Class of the attempt with a verdict.")
 
 
 class Fence(VersionedRecord):

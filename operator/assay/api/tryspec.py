@@ -10,6 +10,7 @@ from pydantic import Field
 
 from assay.api.base import Digest, DNSLabel, DNSName, Record, VersionedRecord
 from assay.api.ledgerfile import NetworkMode, Seconds, TaskId, VerifierMode
+from assay.api.outcome import OutcomeClass
 
 ModelRole = Literal["main", "subagent", "fallback", "judge"]
 ProviderAPI = Literal["OpenAIChat", "AnthropicMessages"]
@@ -94,6 +95,18 @@ class StorageTarget(Record):
     )
 
 
+class VerifyOnly(Record):
+    """The try of the same attempt whose artefacts a try without an agent judges again."""
+
+    try_number: Annotated[int, Field(ge=1, le=999)]
+    pod_uid: str = Field(pattern=r"^[0-9a-f-]{36}$")
+    manifest_digest: Digest = Field(description="Of that try's manifest.json.")
+    artifacts_digest: Digest = Field(description="Of the artefacts that its manifest lists.")
+    graded_as: OutcomeClass = Field(
+        default=OutcomeClass.GRADED, description="Class of the attempt once it has a verdict."
+    )
+
+
 class TrySpec(VersionedRecord):
     """Everything that one try needs to know."""
 
@@ -106,3 +119,6 @@ class TrySpec(VersionedRecord):
     deadlines: Deadlines
     storage: StorageTarget
     gateway_url: str = Field(pattern=r"^https?://", max_length=300)
+    verify_only: VerifyOnly | None = Field(
+        default=None, description="None = an ordinary try; else no agent runs and no model can be called."
+    )

@@ -121,6 +121,8 @@ class JobView:
     attempt_key: str
     """Key of the attempt, from the Job's own annotation."""
     try_number: int
+    verifies: int | None = None
+    """Number of the try that this one judges again; None where an agent runs."""
     suspended: bool = False
     deleting: bool = False
     finished: ConditionView | None = None

@@ -50,7 +50,10 @@ class TryRecord:
     pod_uid: str = ""
     reward: float | None = None
     agent_timed_out: bool = False
+    setup_seconds: float | None = None
     agent_seconds: float | None = None
+    verifier_seconds: float | None = None
+    upload_seconds: float | None = None
     total_seconds: float | None = None
     tokens: TokenCounts = UNKNOWN_TOKENS
     model_calls: int | None = None
@@ -61,6 +64,12 @@ class TryRecord:
     images: tuple[tuple[str, str], ...] = ()
     """(container, image ID as the node reports it), where the pod was still there to ask."""
     flags: tuple[str, ...] = ()
+    verifies: int | None = None
+    """Number of the try whose artefacts this one judged again; None where an agent ran."""
+    artifacts_digest: str = ""
+    """Digest of artefacts that have no verdict yet and can be judged again; empty where there are none."""
+    graded_as: OutcomeClass | None = None
+    """Class of the attempt once those artefacts have a verdict."""
 
     @property
     def rule(self) -> Rule:

@@ -137,7 +137,10 @@ def entry_of(record: TryRecord) -> JournalEntry:
         ended_at=record.ended_at,
         reward=record.reward,
         agent_timed_out=record.agent_timed_out,
+        setup_seconds=record.setup_seconds,
         agent_seconds=record.agent_seconds,
+        verifier_seconds=record.verifier_seconds,
+        upload_seconds=record.upload_seconds,
         total_seconds=record.total_seconds,
         tokens=record.tokens,
         model_calls=record.model_calls,
@@ -146,6 +149,9 @@ def entry_of(record: TryRecord) -> JournalEntry:
         manifest_digest=record.manifest_digest,
         images=dict(record.images[:_MAX_IMAGES]),
         flags=list(record.flags[:_MAX_FLAGS]),
+        verifies=record.verifies,
+        artifacts_digest=record.artifacts_digest,
+        graded_as=record.graded_as,
     )
 
 
@@ -161,7 +167,10 @@ def record_of(entry: JournalEntry) -> TryRecord:
         pod_uid=entry.pod_uid,
         reward=entry.reward,
         agent_timed_out=entry.agent_timed_out,
+        setup_seconds=entry.setup_seconds,
         agent_seconds=entry.agent_seconds,
+        verifier_seconds=entry.verifier_seconds,
+        upload_seconds=entry.upload_seconds,
         total_seconds=entry.total_seconds,
         tokens=entry.tokens,
         model_calls=entry.model_calls,
@@ -170,6 +179,9 @@ def record_of(entry: JournalEntry) -> TryRecord:
         manifest_digest=entry.manifest_digest,
         images=tuple((intern(name), intern(image)) for name, image in sorted(entry.images.items())),
         flags=tuple(entry.flags),
+        verifies=entry.verifies,
+        artifacts_digest=entry.artifacts_digest,
+        graded_as=entry.graded_as,
     )
 
 
