@@ -1,10 +1,12 @@
 """From the figures' exact values to the report's fields."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from assay.api import report as api
+from assay.api.attempt_record import LedgerFacts, RunRecord
 from assay.core.figures import index as index_figures
 from assay.core.figures.clustered import Interval, SamplingError
 from assay.core.figures.drift import Drift
@@ -16,6 +18,7 @@ from assay.core.figures.rates import Rate, SuiteRate
 from assay.core.figures.repeat_noise import RepeatNoise
 from assay.core.figures.scores import GroupScore, Score
 from assay.core.figures.signflip import SignFlipTest
+from assay.core.freeze_order import FreezeTimes, freeze_problems
 from assay.core.record_totals import TOKEN_KINDS, Kept, Replaced
 
 _CENT_PLACES = Decimal("0.000001")
@@ -60,15 +63,7 @@ def group(found: GroupScore) -> api.GroupScore:
 
 def interval(found: Interval | None) -> api.Interval | None:
     """An interval."""
-    if found is None:
-        return None
-    return api.Interval(
-        low=found.low,
-        high=found.high,
-        half_width=found.half_width,
-        standard_error=found.standard_error,
-        degrees_of_freedom=found.degrees_of_freedom,
-    )
+    return None if found is None else api.Interval.model_validate(found, from_attributes=True)
 
 
 def sampling(found: SamplingError) -> api.SamplingError:
@@ -87,12 +82,7 @@ def sampling(found: SamplingError) -> api.SamplingError:
 
 def noise(found: RepeatNoise) -> api.RepeatNoise:
     """Repeat noise."""
-    return api.RepeatNoise(
-        standard_error=found.standard_error,
-        tasks=found.tasks,
-        repetitions=found.repetitions,
-        reason=found.reason,
-    )
+    return api.RepeatNoise.model_validate(found, from_attributes=True)
 
 
 def sign_flip(found: SignFlipTest | None, adjusted: AdjustedP | None) -> api.SignFlip | None:
@@ -190,14 +180,7 @@ def pass_k(found: PassK) -> api.PassK:
 
 def known(found: KnownMean) -> api.KnownMean:
     """A mean over known values."""
-    return api.KnownMean(
-        mean=number(found.mean),
-        total=number(found.total),
-        total_is_lower_bound=found.total_is_lower_bound,
-        n=found.n,
-        planned=found.planned,
-        reason=found.reason,
-    )
+    return api.KnownMean.model_validate(_known(found, number))
 
 
 def usage(kept: Sequence[Kept]) -> api.Usage:
@@ -238,17 +221,34 @@ def _costs(kept: Sequence[Kept]) -> api.KnownCost:
 
 
 def _cost(found: KnownMean) -> api.KnownCost:
-    return api.KnownCost(
-        mean=usd(found.mean),
-        total=usd(found.total),
-        total_is_lower_bound=found.total_is_lower_bound,
-        n=found.n,
-        planned=found.planned,
-        reason=found.reason,
-    )
+    return api.KnownCost.model_validate(_known(found, usd))
+
+
+def _known(found: KnownMean, written: Callable[[Fraction | None], float | Decimal | None]) -> dict[str, Any]:
+    return {
+        "mean": written(found.mean),
+        "total": written(found.total),
+        "total_is_lower_bound": found.total_is_lower_bound,
+        "n": found.n,
+        "planned": found.planned,
+        "reason": found.reason,
+    }
 
 
 def _from_sums(total: Fraction, n: int, planned: int) -> KnownMean:
     if not n:
         return KnownMean(None, None, 0, planned, "nothing was replaced" if not planned else "none is known")
     return KnownMean(total / n, total, n, planned)
+
+
+def freeze_order(run: RunRecord, facts: LedgerFacts, times: FreezeTimes) -> api.FreezeOrder:
+    """The order of times that a run's evidence shows for a ledger."""
+    return api.FreezeOrder(
+        run=run.name,
+        frozen_at=times.frozen_at,
+        recorded_at=times.recorded_at,
+        recorded_digest=times.recorded_digest,
+        first_call_at=times.first_call_at,
+        calls_undated=times.calls_undated,
+        problems=freeze_problems(facts.digest, times),
+    )

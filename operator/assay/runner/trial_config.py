@@ -88,7 +88,8 @@ def load_task(folder: Path, spec: TrySpec) -> Task:
     """Read the task and refuse what an attempt pod cannot do. Raises TaskRefused naming the field."""
     try:
         task = Task(folder)
-    except Exception as error:
+    except (ValueError, OSError, RecursionError) as error:
+        # ValueError: no TOML, no UTF-8, or a field that Harbor's models refuse. OSError: a file is missing.
         raise TaskRefused(f"the task cannot be read: {error}") from error
     refuse_compose(task.paths.environment_dir)
     separate = spec.task.verifier_mode is VerifierMode.SEPARATE
