@@ -7,7 +7,7 @@ from typing import Any
 from assay.api import labels
 from assay.api.evaluation_run import EvaluationRun, ImageRewrite, Placement
 from assay.api.ledgerfile import NetworkMode, ResourceMultiples, TaskLine, VerifierMode
-from assay.api.tryspec import Deadlines, TrySpec
+from assay.api.tryspec import TrySpec
 from assay.core.observation import ENVIRONMENT, INJECT, RUNNER, VERIFIER, rendered_digest
 from assay.core.plan import RunPlan, percent
 from assay.core.record import AttemptKey
@@ -58,6 +58,9 @@ def render_job(
     pod_spec = _pod_spec(run, spec, task, ledger.header.plan.resources, own, gateway_address)
     key = str(AttemptKey.of(identity))
     object_labels = _labels(run, spec, task)
+    about_try = {labels.TRY_NUMBER: str(identity.try_number)}
+    if spec.verify_only:
+        about_try[labels.VERIFIES] = str(spec.verify_only.try_number)
     job_labels = dict(object_labels)
     if run.spec.queue_name:
         job_labels[QUEUE_LABEL] = run.spec.queue_name
@@ -70,7 +73,7 @@ def render_job(
             "labels": job_labels,
             "annotations": {
                 labels.ATTEMPT: key,
-                labels.TRY_NUMBER: str(identity.try_number),
+                **about_try,
                 labels.RENDERED_DIGEST: rendered_digest(pod_spec, try_spec_json),
             },
             "ownerReferences": [owner_reference(run)],
@@ -135,31 +138,32 @@ def _pod_spec(
     images: Images,
     gateway_address: str,
 ) -> Manifest:
-    separate = task.verifier_mode is VerifierMode.SEPARATE
     placement = run.spec.placement or Placement()
-    siblings = [ENVIRONMENT, VERIFIER] if separate else [ENVIRONMENT]
+    siblings = _siblings(spec, task)
     sandboxd = rewrite(images.sandboxd, placement.image_rewrites)
     resources = _task_resources(task, multiples)
     grace = spec.deadlines.upload_seconds + GRACE_SLACK_SECONDS
-    image = rewrite(task.images.environment, placement.image_rewrites)
-    environment = _sibling(ENVIRONMENT, image, resources, grace)
+    images_of = {
+        ENVIRONMENT: task.images.environment,
+        VERIFIER: task.images.verifier or task.images.environment,
+    }
+    *before, main = (
+        _sibling(name, rewrite(images_of[name], placement.image_rewrites), resources, grace)
+        for name in siblings
+    )
     init = [
         _inject(sandboxd, siblings),
         _runner(
             rewrite(images.runner, placement.image_rewrites), siblings, run.spec.deadlines.pending_seconds
         ),
+        *before,
     ]
-    main = environment
-    if separate:
-        init.append(environment)
-        pristine = task.images.verifier or task.images.environment
-        main = _sibling(VERIFIER, rewrite(pristine, placement.image_rewrites), resources, grace)
     return {
         "serviceAccountName": labels.ATTEMPT_SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": _active_deadline(run.spec.deadlines.pending_seconds, spec.deadlines),
+        "activeDeadlineSeconds": _active_deadline(run.spec.deadlines.pending_seconds, spec),
         "terminationGracePeriodSeconds": grace,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "hostAliases": [{"ip": gateway_address, "hostnames": [labels.GATEWAY_HOST]}],
@@ -171,8 +175,17 @@ def _pod_spec(
     }
 
 
-def _active_deadline(pending_seconds: int, deadlines: Deadlines) -> int:
-    phases = deadlines.setup_seconds + deadlines.agent_seconds + deadlines.verifier_seconds
+def _siblings(spec: TrySpec, task: TaskLine) -> list[str]:
+    """The task's containers in the order in which they run; the last one ends the pod."""
+    if spec.verify_only:
+        return [VERIFIER]
+    return [ENVIRONMENT, VERIFIER] if task.verifier_mode is VerifierMode.SEPARATE else [ENVIRONMENT]
+
+
+def _active_deadline(pending_seconds: int, spec: TrySpec) -> int:
+    deadlines = spec.deadlines
+    agent_seconds = 0 if spec.verify_only else deadlines.agent_seconds
+    phases = deadlines.setup_seconds + agent_seconds + deadlines.verifier_seconds
     return pending_seconds + phases + deadlines.upload_seconds + POD_SLACK_SECONDS
 
 

@@ -24,6 +24,9 @@ from assay.core.record import (
     TryRecord,
 )
 
+STUCK_SECONDS = 60
+"""A pod that is still there so long after its grace period is stuck: mostly its node is lost."""
+
 SETTLE_SECONDS = 5
 """A manifest may become visible shortly after its pod ended; "there is none" counts only after this."""
 
@@ -127,9 +130,29 @@ def record_of_manifest(found: ManifestFound, terms: TryTerms) -> TryRecord:
             cause.reason[:REASON_CHARACTERS],
             found.manifest.result.finished_at,
             found.manifest.pod_uid,
+            verifies=found.manifest.verify_only.try_number if found.manifest.verify_only else None,
+            # What the manifest says of another ledger's or variant's try waits for no verdict here.
+            artifacts_digest=found.artifacts if cause.outcome is found.manifest.result.outcome else "",
+            graded_as=found.manifest.result.graded_as,
         ),
         found,
     )
+
+
+def stopped(job: JobView, pod: PodView, now: datetime) -> TryRecord:
+    """Record of a live try that a person's suspension ends; a verdict that it still reaches wins."""
+    return _record(job, pod, Cause(OutcomeClass.STOPPED, "spec.suspend is true with suspendPolicy Stop"), now)
+
+
+def stuck(pod: PodView | None, now: datetime) -> WaitingFor | None:
+    """What a pod that should be gone by now waits for; None for any other."""
+    if pod is None or pod.gone_by is None or now < pod.gone_by + timedelta(seconds=STUCK_SECONDS):
+        return None
+    words = (
+        f"pod {pod.name} should have been gone at {pod.gone_by:%H:%M:%S} UTC: if its node "
+        f"{pod.node or '(none)'} is lost for good, delete the Node, or the pod with --force"
+    )
+    return WaitingFor(Waiting.STUCK_TERMINATING, words)
 
 
 def _is_over(job: JobView, pod: PodView | None) -> bool:
@@ -154,8 +177,9 @@ _MUTATED = Cause(
 def _live(
     job: JobView, pod: PodView | None, event: JobEvent | None, terms: TryTerms, now: datetime, ending: bool
 ) -> TryState:
-    if ending:
-        return Live(WaitingFor(Waiting.ENDING))
+    if ending or (pod is not None and pod.deleting):
+        by = pod.gone_by + timedelta(seconds=STUCK_SECONDS) if pod and pod.gone_by else None
+        return Live(stuck(pod, now) or WaitingFor(Waiting.ENDING), by if by and by > now else None)
     waiting = waiting_for(job, pod, event)
     if _mutated(job, pod):
         return EndNow(_record(job, pod, _MUTATED, now))
@@ -190,7 +214,10 @@ def _with_manifest(
     if record.rule.retained:
         return Ended(record, durable=True)
     if written is not None:
-        return Ended(_fill(written, found), durable=True)
+        kept = replace(
+            _fill(written, found), artifacts_digest=record.artifacts_digest, graded_as=record.graded_as
+        )
+        return Ended(kept, durable=True)
     kubelet = cause_of_end(pod) if pod is not None and manifest.result.outcome in _UNSPECIFIC else None
     if kubelet is None or kubelet.outcome is record.outcome:
         return Ended(record, durable=True)
@@ -286,6 +313,7 @@ def _record(job: JobView, pod: PodView | None, cause: Cause, now: datetime) -> T
         pod_uid=pod.uid if pod else "",
         total_seconds=max(0.0, (ended_at - job.created_at).total_seconds()),
         images=_images(pod) if pod else (),
+        verifies=job.verifies,
     )
 
 
@@ -296,7 +324,10 @@ def _fill(record: TryRecord, found: ManifestFound) -> TryRecord:
         record,
         reward=result.reward if record.rule.retained else None,
         agent_timed_out=result.agent_timed_out,
+        setup_seconds=result.seconds.setup,
         agent_seconds=result.seconds.agent,
+        verifier_seconds=result.seconds.verifier,
+        upload_seconds=result.seconds.upload,
         total_seconds=max(0.0, (result.finished_at - result.started_at).total_seconds()),
         tokens=result.tokens,
         model_calls=result.model_calls,

@@ -31,6 +31,11 @@ class Waiting(StrEnum):
     CONTAINER_NOT_CREATED = "ContainerNotCreated"
     STARTING = "Starting"
     ENDING = "Ending"
+    STUCK_TERMINATING = "StuckTerminating"
+
+
+ENDING = frozenset({Waiting.ENDING, Waiting.STUCK_TERMINATING})
+"""Waits of tries that are over but for their pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +104,16 @@ def _evicted(pod: PodView) -> Cause | None:
     if pod.reason != "Evicted":
         return None
     culprit = _DISK_CONTAINER.search(pod.message)
-    if culprit is None or culprit.group(1) == ENVIRONMENT:
+    if (culprit is None and not _verifies_only(pod)) or (culprit and culprit.group(1) == ENVIRONMENT):
         return Cause(OutcomeClass.AGENT_DISK_EXCEEDED, pod.message)
-    if culprit.group(1) == VERIFIER:
+    if culprit is None or culprit.group(1) == VERIFIER:
         return Cause(OutcomeClass.VERIFIER_CRASH, pod.message)
     return Cause(OutcomeClass.UNRECOGNISED, pod.message)
+
+
+def _verifies_only(pod: PodView) -> bool:
+    """Whether the pod has no environment: it judges an earlier try's artefacts again, and no agent runs."""
+    return ENVIRONMENT not in pod.containers and pod.container(VERIFIER).has_started
 
 
 def _container_ended(pod: PodView) -> Cause | None:
@@ -117,9 +127,9 @@ def _container_ended(pod: PodView) -> Cause | None:
 
 
 def _never_started(pod: PodView) -> Cause | None:
-    if pod.container(ENVIRONMENT).has_started:
+    if pod.container(ENVIRONMENT).has_started or _verifies_only(pod):
         return None
-    for name in (INJECT, RUNNER, ENVIRONMENT):
+    for name in (INJECT, RUNNER, ENVIRONMENT, VERIFIER):
         view = pod.container(name)
         if view.waiting_reason not in ("", "PodInitializing"):
             return Cause(OutcomeClass.INFRA_START, _waiting_words(view))
@@ -163,7 +173,7 @@ def _waiting_for_container(pod: PodView) -> WaitingFor | None:
     verifier = pod.container(VERIFIER)
     # The verifier's own wait begins when the environment has ended; before that it waits by design.
     since = environment.finished_at if environment.finished_at else pod.created_at
-    names = (VERIFIER,) if environment.has_started else (INJECT, RUNNER, ENVIRONMENT)
+    names = (VERIFIER,) if environment.has_started else (INJECT, RUNNER, ENVIRONMENT, VERIFIER)
     for name in names:
         view = pod.container(name)
         if view.waiting_reason in _IMAGE_REASONS:

@@ -5,17 +5,22 @@ event that gets lost, arrives twice or arrives late changes the end state, and a
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
-from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, Scored, attempt_state
-from assay.core.classify import AskStorage, Ended, EndNow, Live, TryState, classify
+from assay.api.evaluation_run import Budget
+from assay.core.attempts import AttemptState, Invalid, NextTry, Scored, attempt_state
+from assay.core.brakes import Brakes, brakes
+from assay.core.classify import AskStorage, Ended, EndNow, Live, TryState, classify, stopped, stuck
 from assay.core.names import job_name
 from assay.core.observation import JobEvent, JobView, PodView
 from assay.core.plan import RunPlan
-from assay.core.pod_causes import Waiting, WaitingFor
+from assay.core.pod_causes import ENDING, Waiting, WaitingFor
+from assay.core.rate_limits import ModelSlots
 from assay.core.record import AttemptKey, ManifestAnswer, TryRecord
+from assay.core.verification import oracle_passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,10 @@ class Desired:
     plan: RunPlan
     parallelism: int
     suspend: bool = False
+    stop: bool = False
+    """Whether suspension also ends the live tries."""
     hold: str = ""
+    budget: Budget | None = None
     resumed_at: datetime | None = None
     """When a person last let the suspended run go on: see `attempts.attempt_state`."""
     rounds: int = 1
@@ -63,6 +71,8 @@ class CreateJob:
     key: AttemptKey
     try_number: int
     name: str
+    judged: TryRecord | None = None
+    """The try whose artefacts it judges again, without an agent; None where an agent runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ class AskManifest:
 
 @dataclass(frozen=True, slots=True)
 class DeleteJob:
-    """Delete the Job: its result is durable in the journal."""
+    """Delete the Job: its result is durable in the journal, or the run is stopped and nothing of it ran."""
 
     job: JobView
 
@@ -116,8 +126,8 @@ class Decision:
     """Attempts whose last try has ended while S3 has not said yet what came of it."""
     tries: tuple[TryRecord, ...]
     """Every recorded try."""
-    halt: TryRecord | None
-    """The try that stops the run."""
+    brakes: Brakes
+    """Why no further try is made."""
     wake_at: datetime | None
     """When time alone changes the decision; None if it does not."""
     conflicts: frozenset[str] = frozenset()
@@ -139,28 +149,26 @@ def reconcile(
     """Decide. `recorded` are the tries that the journal holds, by Job name; `now` is aware and in UTC."""
     tries = _Tries(desired, recorded, observed)
     tries.classify_all(now)
+    busy = tries.busy
     states: dict[AttemptKey, AttemptState] = {}
-    halt: TryRecord | None = None
     due: list[tuple[AttemptKey, NextTry]] = []
     for key in desired.plan.attempts:
         records = tries.records.get(key, ())
-        limits = desired.plan.limits[key.ledger]
-        state = attempt_state(records, limits, desired.resumed_at, desired.rounds)
+        state = _state(desired, key, records, partial(oracle_passes, desired.plan, tries.records, key))
         states[key] = state
-        if isinstance(state, Halts):
-            halt = min(halt or state.last, state.last, key=lambda record: record.ended_at)
-        elif isinstance(state, NextTry) and key not in tries.busy:
+        if isinstance(state, NextTry) and key not in busy:
             due.append((key, state))
+    brake = brakes(desired.plan, desired.budget, desired.resumed_at, tries.records, states, busy)
     creations: list[CreateJob | AskManifest] = []
-    if not (desired.suspend or desired.hold or halt):
-        creations = _dispatch(desired, observed, tries, due, now)
+    if not (desired.suspend or desired.hold or brake.on):
+        creations = _dispatch(desired, observed, tries, due, brake, now)
     return Decision(
         actions=(*tries.actions, *creations),
         states=states,
         live=tuple(tries.live),
         settling=frozenset(tries.settling),
         tries=tuple(record for records in tries.records.values() for record in records),
-        halt=halt,
+        brakes=brake,
         wake_at=min(tries.wakes, default=None),
         conflicts=observed.conflicts,
         unrecorded=tuple(tries.unrecorded),
@@ -201,7 +209,7 @@ class _Tries:
                 self.actions.append(DeleteJob(job))
             else:
                 self._classify(job, now)
-        self._orphans()
+        self._orphans(now)
         for records in self.records.values():
             records.sort(key=lambda record: record.try_number)
         self._ask_for_gaps()
@@ -222,7 +230,7 @@ class _Tries:
         self, job: JobView, key: AttemptKey, pod: PodView | None, state: TryState, now: datetime
     ) -> None:
         if isinstance(state, Live):
-            self.live.append(LiveTry(key, job.name, state.waiting))
+            self._live(job, key, pod, state, now)
             self._wake(state.deadline)
         elif isinstance(state, AskStorage):
             self.settling.add(key)
@@ -236,6 +244,16 @@ class _Tries:
             self._ended(state.record)
             if not state.durable:
                 self.actions.append(WriteRecord(job, state.record))
+
+    def _live(self, job: JobView, key: AttemptKey, pod: PodView | None, state: Live, now: datetime) -> None:
+        waiting = state.waiting
+        if self._desired.stop and (waiting is None or waiting.reason not in ENDING):
+            if pod is None or job.suspended:
+                self.actions.append(DeleteJob(job))
+            else:
+                self.actions.append(WriteRecord(job, stopped(job, pod, now), end=True))
+            waiting = WaitingFor(Waiting.ENDING, "the run is stopped")
+        self.live.append(LiveTry(key, job.name, waiting))
 
     def _ask_for_gaps(self) -> None:
         """An earlier process may have seen a try, and made the next one, without recording either."""
@@ -256,7 +274,7 @@ class _Tries:
         self.records[record.key].append(record)
         self.unrecorded.append(record)
 
-    def _orphans(self) -> None:
+    def _orphans(self, now: datetime) -> None:
         """Jobs that no watch has shown yet, and pods that outlive their Job, keep their attempt busy."""
         names = {one.name for one in self.live}
         for name, key in self._observed.posted.items():
@@ -269,7 +287,8 @@ class _Tries:
                 continue
             owner = _key(pod.attempt_key, self._planned)
             if owner is not None:
-                self.live.append(LiveTry(owner, name, WaitingFor(Waiting.ENDING, "its Job was deleted")))
+                ending = WaitingFor(Waiting.ENDING, "its Job was deleted")
+                self.live.append(LiveTry(owner, name, stuck(pod, now) or ending))
 
     def _wake(self, when: datetime | None) -> None:
         if when is not None:
@@ -281,22 +300,58 @@ def _dispatch(
     observed: Observed,
     tries: _Tries,
     due: Sequence[tuple[AttemptKey, NextTry]],
+    brake: Brakes,
     now: datetime,
 ) -> list[CreateJob | AskManifest]:
-    """Creations up to `parallelism`: second tries before first ones, so that attempts finish."""
-    free = desired.parallelism - len(tries.live)
+    """Creations up to `parallelism`: second tries before first ones, so that attempts finish.
+
+    The other way round as long as nothing says that the run works: see `circuit_breaker`.
+    """
+    free, fresh = desired.parallelism - len(tries.live), brake.fresh
+    slots = ModelSlots.of(
+        desired.plan,
+        desired.parallelism,
+        (record for records in tries.records.values() for record in records),
+        (one.key.variant for one in tries.live),
+        now,
+    )
     creations: list[CreateJob | AskManifest] = []
-    for key, step in sorted(due, key=lambda one: one[1].number == 1):
+    for key, step in sorted(due, key=lambda one: (one[1].number == 1) != brake.proving):
         if step.not_before is not None and step.not_before > now:
             tries.wakes.append(step.not_before)
             continue
         name = name_of(desired.run_uid, key, step.number)
-        if len(creations) < free and name not in observed.conflicts:
-            known = observed.asked is None or name in observed.asked
-            creations.append(
-                CreateJob(key, step.number, name) if known else AskManifest(key, step.number, name, "")
-            )
+        begins = step.number == 1
+        if len(creations) >= free or name in observed.conflicts or (begins and fresh == 0):
+            continue
+        if not slots.take(key.variant):
+            continue
+        if begins and fresh is not None:
+            fresh -= 1
+        known = observed.asked is None or name in observed.asked
+        creations.append(
+            CreateJob(key, step.number, name, step.judged)
+            if known
+            else AskManifest(key, step.number, name, "")
+        )
+    if slots.more_at is not None:
+        tries.wakes.append(slots.more_at)
     return creations
+
+
+def _state(
+    desired: Desired, key: AttemptKey, records: Sequence[TryRecord], passes: Callable[[], bool]
+) -> AttemptState:
+    plan = desired.plan
+    rerun = plan.ledgers[key.ledger].header.plan.rate_limited_after_output == "rerun"
+    return attempt_state(
+        records,
+        plan.limits[key.ledger],
+        desired.resumed_at,
+        desired.rounds,
+        passes,
+        rerun_after_output=rerun,
+    )
 
 
 def name_of(run_uid: str, key: AttemptKey, try_number: int) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from assay.api.evidence import Manifest, TokenCounts
+from assay.api.evidence import ARTIFACTS, Manifest, TokenCounts
 from assay.api.outcome import OutcomeClass
 from assay.api.tryspec import AttemptIdentity
 from assay.core.outcomes import TABLE, Rule
@@ -95,6 +95,17 @@ class ManifestFound:
 
     manifest: Manifest
     digest: str
+
+    @property
+    def artifacts(self) -> str:
+        """Digest of the artefacts that still wait for a verdict; empty where there are none.
+
+        A try that would have been excluded with a verdict too, e.g. by its provider, has none to wait for.
+        """
+        graded_as = self.manifest.result.graded_as
+        if graded_as is None or not TABLE[graded_as].retained:
+            return ""
+        return next((file.sha256 for file in self.manifest.files if file.path == ARTIFACTS), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class Applier:
                 if not (isinstance(error, KubeRefused) and error.status == 404):
                     log.warning("Job %s not deleted: %s", job.name, error)
                     return
+        self._context.metrics.jobs_removed.inc()
         self._deleting[job.uid] = time.monotonic() + DELETED_SECONDS
 
     async def _create(self, run: EvaluationRun, plan: RunPlan, images: Images, action: CreateJob) -> bool:
@@ -81,7 +82,7 @@ class Applier:
             if not self._context.lease.held:
                 return False  # another operator may be at work already
             try:
-                spec = make_try_spec(run, plan, action.key, action.try_number, action.name)
+                spec = make_try_spec(run, plan, action.key, action.try_number, action.name, action.judged)
                 body = render_job(run, plan, spec, images, self._gatherer.gateway_address)
                 await self._context.client.create(f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
             except RenderRefused as error:
@@ -95,6 +96,7 @@ class Applier:
                 self._paused_until = time.monotonic() + error.retry_after
                 return False
         self._made(action)
+        self._context.metrics.jobs_created.inc()
         log.info(
             "run %s: Job %s made: ledger %s, task %s, variant %s, repetition %d, try %d",
             run.metadata.name,
