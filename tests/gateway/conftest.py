@@ -2,15 +2,17 @@
 
 import os
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from assay.adapters.s3 import S3Store
-from assay.api.tryspec import TrySpec
+from assay.api.tryspec import ModelTarget, ProviderAPI, SecretKeyRef, TrySpec
 from tests.fixtures.s3 import S3Server, bucket, mortal_s3, s3_server
 from tests.gateway.harness import AttemptPod, Evals, GatewayProcess, Runner, try_spec
+from tests.gateway.model_provider import KEY, Connect, Provider
 
 __all__ = ["bucket", "mortal_s3", "s3_server"]
 
@@ -69,6 +71,43 @@ async def runner(gateway: GatewayProcess, pod: AttemptPod) -> AsyncIterator[Runn
     """The runner in that pod."""
     async with Runner(gateway.url, pod.token()) as session:
         yield session
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[Provider]:
+    started = Provider()
+    await started.start()
+    yield started
+    await started.stop()
+
+
+@pytest.fixture
+def secret(evals: Evals) -> SecretKeyRef:
+    """A Secret that holds the real key, with the newline that `--from-file` leaves."""
+    name = f"openai-{uuid.uuid4().hex[:6]}"
+    evals.secret(name, **{"api-key": KEY + "\n"})
+    return SecretKeyRef(name=name, key="api-key")
+
+
+@pytest.fixture
+async def connect(gateway: GatewayProcess, evals: Evals, bucket: str) -> AsyncIterator[Connect]:
+    """Makes runners whose variant has one model."""
+    runners: list[Runner] = []
+
+    async def make(
+        endpoint: str,
+        secret: SecretKeyRef | None = None,
+        api: ProviderAPI = "OpenAIChat",
+        gateway: GatewayProcess = gateway,
+    ) -> Runner:
+        model = ModelTarget(role="main", name="m", api=api, endpoint=endpoint, secret_ref=secret)
+        pod = evals.attempt(try_spec(evals.name, bucket, [model]))
+        runners.append(Runner(gateway.url, pod.token()))
+        return runners[-1]
+
+    yield make
+    for runner in runners:
+        await runner.session.close()
 
 
 @pytest.fixture

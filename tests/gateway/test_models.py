@@ -4,96 +4,17 @@ import asyncio
 import gzip
 import json
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-from aiohttp import ClientError, web
-from aiohttp.test_utils import TestServer
+from aiohttp import web
 
-from assay.api.tryspec import ModelTarget, ProviderAPI, SecretKeyRef
+from assay.api.tryspec import ModelTarget, SecretKeyRef
 from tests.fixtures.s3 import free_port
 from tests.gateway.conftest import StartGateway
-from tests.gateway.harness import Evals, GatewayProcess, Runner, try_spec
+from tests.gateway.harness import Evals, Runner, try_spec
+from tests.gateway.model_provider import CHAT, KEY, Connect, Provider
 
 pytestmark = [pytest.mark.api, pytest.mark.timeout(180)]
-
-KEY = "sk-proj-the-real-key"
-CHAT = "/v1/models/0/chat/completions"
-
-Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Connect = Callable[..., Awaitable[Runner]]
-
-
-class Provider:
-    """A provider whose next answers the test decides; it keeps the requests that reached it."""
-
-    def __init__(self) -> None:
-        self.requests: list[web.Request] = []
-        self.bodies: list[bytes] = []
-        self.answer: Answering = self._plain
-        self.gone = asyncio.Event()
-        app = web.Application(client_max_size=1 << 30)
-        app.router.add_route("*", "/{path:.*}", self._handle)
-        self._server = TestServer(app)
-
-    async def start(self) -> None:
-        await self._server.start_server(shutdown_timeout=1)
-
-    async def stop(self) -> None:
-        await self._server.close()
-
-    @property
-    def url(self) -> str:
-        return str(self._server.make_url(""))
-
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        self.requests.append(request)
-        self.bodies.append(await request.read())
-        try:
-            return await self.answer(request)
-        except asyncio.CancelledError:
-            self.gone.set()
-            raise
-
-    async def _plain(self, _: web.Request) -> web.StreamResponse:
-        return web.json_response({"choices": []}, headers={"x-request-id": "r1"})
-
-
-@pytest.fixture
-async def provider() -> AsyncIterator[Provider]:
-    started = Provider()
-    await started.start()
-    yield started
-    await started.stop()
-
-
-@pytest.fixture
-def secret(evals: Evals) -> SecretKeyRef:
-    """A Secret that holds the real key, with the newline that `--from-file` leaves."""
-    name = f"openai-{uuid.uuid4().hex[:6]}"
-    evals.secret(name, **{"api-key": KEY + "\n"})
-    return SecretKeyRef(name=name, key="api-key")
-
-
-@pytest.fixture
-async def connect(gateway: GatewayProcess, evals: Evals, bucket: str) -> AsyncIterator[Connect]:
-    """Makes runners whose variant has one model."""
-    runners: list[Runner] = []
-
-    async def make(
-        endpoint: str,
-        secret: SecretKeyRef | None = None,
-        api: ProviderAPI = "OpenAIChat",
-        gateway: GatewayProcess = gateway,
-    ) -> Runner:
-        model = ModelTarget(role="main", name="m", api=api, endpoint=endpoint, secret_ref=secret)
-        pod = evals.attempt(try_spec(evals.name, bucket, [model]))
-        runners.append(Runner(gateway.url, pod.token()))
-        return runners[-1]
-
-    yield make
-    for runner in runners:
-        await runner.session.close()
 
 
 class TestForwarding:
@@ -179,109 +100,6 @@ class TestForwarding:
         provider.answer = echo
         answer = await (await connect(provider.url)).call("POST", CHAT, b"x" * 10_000_000)
         assert answer.body == b"10000000" * 1_000_000
-
-
-class TestStreaming:
-    async def test_each_chunk_comes_at_once(self, connect: Connect, provider: Provider) -> None:
-        """The provider waits for the reader: any buffering on the way would stop both for ever."""
-        read = asyncio.Semaphore(0)
-
-        async def events(request: web.Request) -> web.StreamResponse:
-            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-            await response.prepare(request)
-            for number in range(5):
-                await response.write(b"data: %d\n\n" % number)
-                await read.acquire()
-            await response.write(b"data: [DONE]\n\n")
-            return response
-
-        provider.answer = events
-        runner = await connect(provider.url)
-        async with runner.session.post(runner.url + CHAT, headers=runner.headers()) as answer:
-            assert answer.headers["Content-Type"] == "text/event-stream"
-            for number in range(5):
-                assert await answer.content.readany() == b"data: %d\n\n" % number
-                read.release()
-            assert await answer.content.read() == b"data: [DONE]\n\n"
-
-    async def test_a_caller_that_goes_away_ends_the_call_at_the_provider(
-        self, connect: Connect, provider: Provider
-    ) -> None:
-        async def endless(request: web.Request) -> web.StreamResponse:
-            response = web.StreamResponse()
-            await response.prepare(request)
-            await response.write(b"data: 0\n\n")
-            await asyncio.Event().wait()
-            return response
-
-        provider.answer = endless
-        runner = await connect(provider.url)
-        async with runner.session.post(runner.url + CHAT, headers=runner.headers()) as answer:
-            await answer.content.readany()
-        await asyncio.wait_for(provider.gone.wait(), 20)
-
-    async def test_a_caller_that_goes_away_before_the_answer_ends_the_call_too(
-        self, connect: Connect, provider: Provider
-    ) -> None:
-        reached = asyncio.Event()
-
-        async def thinking(_: web.Request) -> web.StreamResponse:
-            reached.set()
-            await asyncio.Event().wait()
-            return web.Response()
-
-        provider.answer = thinking
-        runner = await connect(provider.url)
-        call = asyncio.create_task(runner.call("POST", CHAT, b"{}"))
-        await reached.wait()
-        call.cancel()
-        await asyncio.wait_for(provider.gone.wait(), 20)
-
-    @pytest.mark.parametrize("announced", [None, 1000])
-    async def test_a_stream_that_the_provider_cuts_is_visibly_cut(
-        self, connect: Connect, provider: Provider, announced: int | None
-    ) -> None:
-        async def cut(request: web.Request) -> web.StreamResponse:
-            response = web.StreamResponse()
-            response.content_length = announced
-            await response.prepare(request)
-            await response.write(b"data: 0\n\n")
-            assert request.transport
-            request.transport.close()
-            return response
-
-        provider.answer = cut
-        runner = await connect(provider.url)
-        async with runner.session.post(runner.url + CHAT, headers=runner.headers()) as answer:
-            assert await answer.content.readany() == b"data: 0\n\n"
-            with pytest.raises(ClientError):
-                await answer.content.read()
-
-    async def test_a_slow_reader_slows_the_provider(self, connect: Connect, provider: Provider) -> None:
-        """Without it a gateway's memory would hold what hundreds of agents have not read yet."""
-        written = 0
-        total = 64 << 20
-
-        async def fast(request: web.Request) -> web.StreamResponse:
-            nonlocal written
-            response = web.StreamResponse()
-            await response.prepare(request)
-            while written < total:
-                await response.write(b"x" * 65536)
-                written += 65536
-            return response
-
-        provider.answer = fast
-        runner = await connect(provider.url)
-        async with runner.session.post(runner.url + CHAT, headers=runner.headers()) as answer:
-            await answer.content.readany()
-            before = -1
-            while written != before:
-                before = written
-                await asyncio.sleep(0.5)
-            assert written < total
-            rest = sum([len(chunk) async for chunk in answer.content.iter_any()])
-            assert rest > total - written
 
 
 class TestRefused:
