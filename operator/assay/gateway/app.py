@@ -9,6 +9,7 @@ from aiohttp import web
 
 from assay.adapters.kube import KubeClient, KubeError
 from assay.adapters.s3 import AsyncS3Store, StorageError
+from assay.gateway.artifacts import Artifacts
 from assay.gateway.auth import Authenticator, Caller
 from assay.gateway.errors import ERROR_HEADER, Code, GatewayError, from_http, from_kube, from_storage
 from assay.gateway.evidence import Evidence
@@ -45,6 +46,7 @@ class Gateway:
         self._evidence = Evidence(self._store, own, self.metrics)
         self._manifests = Manifests(self._store, own)
         self._archives = TaskArchives(self._store, self.metrics)
+        self._artifacts = Artifacts(self._store)
 
     def application(self) -> web.Application:
         """The aiohttp application; `close` is called by its cleanup."""
@@ -53,6 +55,7 @@ class Gateway:
         app.router.add_get("/readyz", self._ready)
         app.router.add_get("/metrics", self.metrics.scrape)
         app.router.add_get("/v1/tasks/{digest}", self._known(self._archives.get), allow_head=False)
+        app.router.add_get("/v1/artifacts/{digest}", self._known(self._artifacts.get), allow_head=False)
         app.router.add_put("/v1/evidence/{path:.+}", self._known(self._evidence.put))
         app.router.add_put("/v1/manifest", self._known(self._manifests.put))
         for method in ("GET", "POST"):

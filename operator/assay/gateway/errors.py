@@ -22,6 +22,7 @@ class Code(StrEnum):
     TOO_LARGE = "TooLarge"
     UPLOAD_STALLED = "UploadStalled"
     UNKNOWN_ARCHIVE = "UnknownArchive"
+    UNKNOWN_ARTIFACTS = "UnknownArtifacts"
     DIGEST_MISMATCH = "DigestMismatch"
     EVIDENCE_SEALED = "EvidenceSealed"
     EVIDENCE_MISSING = "EvidenceMissing"

@@ -91,6 +91,7 @@ def _check_identity(manifest: Manifest, caller: Caller) -> None:
         "ledgerDigest": (manifest.ledger_digest, spec.ledger_digest),
         "variantFingerprint": (manifest.variant_fingerprint, spec.variant_fingerprint),
         "archiveDigest": (manifest.archive_digest, spec.task.archive_digest),
+        "verifyOnly": (manifest.verify_only, spec.verify_only),
     }
     wrong = [field for field, (given, own) in expected.items() if given != own]
     if wrong:
