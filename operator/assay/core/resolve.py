@@ -13,7 +13,9 @@ from assay.api.evaluation_run_status import (
     ResolvedVariant,
     RunReason,
 )
-from assay.api.ledger_resource import Ledger
+from assay.api.ledger_resource import Ledger, LedgerReason
+from assay.core.ledger import LedgerFile
+from assay.core.ledger_status import LedgerProblem
 from assay.core.plan import RunLedger, RunVariant
 from assay.core.variants import fingerprint
 
@@ -66,6 +68,25 @@ def resolve(
         else:
             found_variants.append(variant)
     return Resolution(tuple(found_ledgers), tuple(found_variants), ledger_problem, variant_problem)
+
+
+def run_ledger_of(ledger: Ledger, found: LedgerFile | LedgerProblem) -> RunLedger | Problem:
+    """The verified ledger as a run uses it, or why the run must wait."""
+    name = ledger.metadata.name
+    if isinstance(found, LedgerProblem):
+        mismatch = found.reason is LedgerReason.DIGEST_MISMATCH
+        reason = RunReason.DIGEST_MISMATCH if mismatch else RunReason.LEDGER_NOT_VERIFIED
+        return Problem(reason, f"Ledger {name}: {found.message}")
+    harness, s3 = ledger.spec.harness, ledger.spec.source.s3
+    return RunLedger(
+        name=name,
+        uid=ledger.metadata.uid,
+        digest=found.digest,
+        header=found.header,
+        tasks=found.by_id,
+        runner_image=harness.runner_image if harness else None,
+        archive_bucket=s3.bucket if s3 else None,
+    )
 
 
 def resolved_status(resolution: Resolution, images: ResolvedImages) -> Resolved:

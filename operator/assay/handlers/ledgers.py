@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 from assay.adapters.events import post_event
 from assay.adapters.kube import KubeClient, KubeError, KubeRefused
+from assay.adapters.ledger_source import ledger_bytes
 from assay.adapters.s3 import AsyncS3Store, NoSuchBucket, NoSuchKey, StorageError
 from assay.api.conditions import is_true
-from assay.api.evaluation_run_status import RunReason
 from assay.api.ledger_resource import Ledger, LedgerCondition, LedgerReason
 from assay.api.resource import status_document
-from assay.core.ledger import MAX_LEDGER_BYTES, LedgerFile
+from assay.core.ledger import LedgerFile
 from assay.core.ledger_status import LedgerProblem, check_ledger, ledger_status
 from assay.core.plan import RunLedger
-from assay.core.resolve import Problem
+from assay.core.resolve import Problem, run_ledger_of
 from assay.handlers.resources import ResourceCache, status_path
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class LedgerLibrary:
 
     async def _read(self, ledger: Ledger) -> LedgerFile | LedgerProblem:
         try:
-            content = await self._bytes(ledger)
+            content = await ledger_bytes(self._client, self._store, ledger)
         except (NoSuchKey, NoSuchBucket) as error:
             return LedgerProblem(LedgerReason.SOURCE_NOT_FOUND, f"{error}: publish the ledger there")
         except KubeRefused as error:
@@ -63,39 +63,10 @@ class LedgerLibrary:
         # Parsing a large ledger takes seconds; the loop serves every run meanwhile.
         return await asyncio.to_thread(check_ledger, ledger, content)
 
-    async def _bytes(self, ledger: Ledger) -> bytes:
-        source = ledger.spec.source
-        if source.s3 is not None:
-            return await self._store.get_bytes(source.s3.bucket, source.s3.key, MAX_LEDGER_BYTES)
-        assert source.config_map is not None  # the API server admits exactly one source
-        named = source.config_map
-        namespace = ledger.metadata.namespace
-        found = await self._client.get(f"/api/v1/namespaces/{namespace}/configmaps/{named.name}")
-        text = (found.get("data") or {}).get(named.key)
-        if text is None:
-            words = f"ConfigMap {named.name} in namespace {namespace} has no key {named.key} in its data"
-            raise KubeRefused(404, "NotFound", words)
-        return str(text).encode()
-
 
 async def run_ledger(library: LedgerLibrary, ledger: Ledger, *, fresh: bool = False) -> RunLedger | Problem:
     """The verified ledger as a run uses it, or why the run must wait; `fresh` reads its source again."""
-    found = await library.read(ledger, fresh=fresh)
-    name = ledger.metadata.name
-    if isinstance(found, LedgerProblem):
-        mismatch = found.reason is LedgerReason.DIGEST_MISMATCH
-        reason = RunReason.DIGEST_MISMATCH if mismatch else RunReason.LEDGER_NOT_VERIFIED
-        return Problem(reason, f"Ledger {name}: {found.message}")
-    harness, s3 = ledger.spec.harness, ledger.spec.source.s3
-    return RunLedger(
-        name=name,
-        uid=ledger.metadata.uid,
-        digest=found.digest,
-        header=found.header,
-        tasks=found.by_id,
-        runner_image=harness.runner_image if harness else None,
-        archive_bucket=s3.bucket if s3 else None,
-    )
+    return run_ledger_of(ledger, await library.read(ledger, fresh=fresh))
 
 
 class LedgerKeeper:
