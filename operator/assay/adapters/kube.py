@@ -5,7 +5,7 @@ is creating Jobs and reading watch events.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -80,8 +80,14 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 class KubeClient:
     """Requests to one API server. Use as an async context manager; raises `KubeError`s only."""
 
-    def __init__(self, config: KubeConfig, connections: int = 32) -> None:
-        self.config = config
+    def __init__(
+        self,
+        config: KubeConfig,
+        connections: int = 32,
+        answered: Callable[[str, str], None] = lambda verb, code: None,
+    ) -> None:
+        """`answered` is told of each request: its verb, and the HTTP status or "none" for no answer."""
+        self.config, self._answered = config, answered
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
@@ -153,6 +159,7 @@ class KubeClient:
             async with self._watches.get(
                 self.config.server + path, params=query, headers=self._headers()
             ) as answer:
+                self._answered("WATCH", str(answer.status))
                 if answer.status != 200:
                     raise _failure(answer.status, await answer.read(), answer.headers)
                 async for line in _lines(answer.content):
@@ -187,10 +194,12 @@ class KubeClient:
                 method, self.config.server + path, params=parameters, data=data, headers=headers
             ) as answer:
                 content = await answer.read()
+                self._answered(method, str(answer.status))
                 if answer.status >= 400:
                     raise _failure(answer.status, content, answer.headers)
                 return content
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._answered(method, "none")
             words = str(error) or type(error).__name__
             raise KubeUnavailable(f"the API server did not answer: {words}") from error
 

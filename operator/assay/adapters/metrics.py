@@ -1,81 +1,75 @@
-"""The operator's metrics: an own registry, labels that do not grow with attempts, gauges made of the state.
-
-Every figure of a run is a gauge that is set from the run's records, so a restart adds nothing and a deleted
-run leaves no series (cases.md BAR 10).
-"""
+"""The operator's metrics: an own registry, and labels that do not grow with attempts (cases.md BAR 10)."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from assay.api.evaluation_run_status import AttemptCounts
-from assay.core.record import TryRecord
+from assay.adapters.run_metrics import RunSeries
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+_SECONDS = (0.005, 0.025, 0.1, 0.5, 2.5, 10, 30, 120)
 
 
 class OperatorMetrics:
-    """All series of the operator."""
+    """All series of the operator: `runs` follow from their records, the others tell of this process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
+        self.run_series = RunSeries()
+        ProcessCollector(registry=self.registry)
         self.runs = Gauge(
-            "assay_runs", "EvaluationRuns by state", ["namespace", "state"], registry=self.registry
-        )
-        self.attempts = Gauge(
-            "assay_run_attempts", "Attempts by state", ["namespace", "run", "state"], registry=self.registry
-        )
-        self.tries = Gauge(
-            "assay_run_tries",
-            "Finished tries by outcome class",
-            ["namespace", "run", "ledger", "variant", "outcome"],
-            registry=self.registry,
-        )
-        self.live_jobs = Gauge(
-            "assay_run_live_jobs", "Jobs of live tries", ["namespace", "run"], registry=self.registry
-        )
-        self.unrecorded_tries = Gauge(
-            "assay_run_unrecorded_tries",
-            "Finished tries that the journal does not hold yet",
-            ["namespace", "run"],
+            "assay_runs",
+            "EvaluationRuns that exist, by state.",
+            ["namespace", "state"],
             registry=self.registry,
         )
         self.reconcile_seconds = Histogram(
             "assay_reconcile_seconds",
-            "Duration of one pass over one run",
+            "Duration of one pass over one run. Above some seconds, runs wait for each other.",
             registry=self.registry,
-            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+            buckets=_SECONDS,
+        )
+        self.reconcile_lag_seconds = Histogram(
+            "assay_reconcile_lag_seconds",
+            "Seconds from a change of a run, its Jobs or pods to the pass that acts on it. It grows "
+            "when the operator lacks CPU.",
+            registry=self.registry,
+            buckets=_SECONDS,
         )
         self.watch_age = Gauge(
             "assay_watch_age_seconds",
-            "Seconds since a watch was last heard",
+            "Seconds since a watch was last heard. The API server speaks every minute: above 5 "
+            "minutes the operator is blind, and restarts itself.",
             ["namespace", "resource"],
             registry=self.registry,
         )
-        self._tries_of: dict[tuple[str, str], set[tuple[str, str, str, str, str]]] = {}
-
-    def set_attempts(self, namespace: str, run: str, counts: AttemptCounts) -> None:
-        """Set how many attempts of a run are in which state."""
-        for state in ("waiting", "live", "recorded", "invalid"):
-            self.attempts.labels(namespace, run, state).set(getattr(counts, state))
-
-    def set_tries(self, namespace: str, run: str, tries: Iterable[TryRecord], live: int) -> None:
-        """Set a run's finished tries by class, and its live Jobs."""
-        self.live_jobs.labels(namespace, run).set(live)
-        tally = Tally((one.key.ledger, one.key.variant, one.outcome.value) for one in tries)
-        shown = {(namespace, run, *labels) for labels in tally}
-        for stale in self._tries_of.get((namespace, run), set()) - shown:
-            self.tries.remove(*stale)
-        for labels, count in tally.items():
-            self.tries.labels(namespace, run, *labels).set(count)
-        self._tries_of[namespace, run] = shown
-
-    def drop_run(self, namespace: str, run: str) -> None:
-        """Remove every series of a deleted run."""
-        for metric in (self.attempts, self.tries, self.live_jobs, self.unrecorded_tries):
-            metric.remove_by_labels({"namespace": namespace, "run": run})
-        self._tries_of.pop((namespace, run), None)
+        self.lease_held = Gauge(
+            "assay_lease_held",
+            "1 while this process holds the Lease and works. No process with 1 means that nothing is done.",
+            registry=self.registry,
+        )
+        self.api_requests = Counter(
+            "assay_api_requests",
+            "Requests to the API server by verb and HTTP status; none is no answer. 403 is a lack of "
+            "RBAC, 429 a lack of its priority.",
+            ["verb", "code"],
+            registry=self.registry,
+        )
+        self.jobs_created = Counter(
+            "assay_jobs_created", "Jobs that this process has created.", registry=self.registry
+        )
+        self.jobs_removed = Counter(
+            "assay_jobs_removed",
+            "Jobs that this process has deleted because their result is durable; it follows the creations.",
+            registry=self.registry,
+        )
+        self.jobs_vanished = Counter(
+            "assay_jobs_vanished",
+            "Jobs that vanished without a result, deleted by somebody else. Each costs a try.",
+            registry=self.registry,
+        )
 
     def set_runs(self, namespace: str, states: Iterable[str]) -> None:
         """Set how many runs of a namespace are in which state."""
@@ -83,6 +77,10 @@ class OperatorMetrics:
         for state in ("waiting", "running", "suspended", "complete", "failed"):
             self.runs.labels(namespace, state).set(tally[state])
 
+    def count_request(self, verb: str, code: str) -> None:
+        """Count a request to the API server; `code` is its HTTP status, or "none"."""
+        self.api_requests.labels(verb, code).inc()
+
     def render(self) -> bytes:
         """The series in Prometheus' text format."""
-        return generate_latest(self.registry)
+        return generate_latest(self.registry) + self.run_series.render().encode()

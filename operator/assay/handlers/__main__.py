@@ -76,7 +76,7 @@ async def operate(settings: OperatorSettings, storage: S3Settings, config: KubeC
     store = AsyncS3Store(storage)
     servers = await serve(settings.listen, settings.health_port, settings.metrics_port, supervisor, metrics)
     try:
-        async with KubeClient(config) as client:
+        async with KubeClient(config, answered=metrics.count_request) as client:
             await _wait_for_kinds(client, settings)
             lease = Lease(client, settings.namespace, settings.pod_uid)
             await lease.acquire()

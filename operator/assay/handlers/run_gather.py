@@ -222,6 +222,7 @@ class Gatherer:
                 if isinstance(answer, ManifestFound):
                     self._found[made.name] = answer
                 elif isinstance(answer, ManifestAbsent):
+                    self._context.metrics.jobs_vanished.inc()
                     log.warning("Job %s is gone and left no result: its try is made again", made.name)
 
     async def _is_ours(self) -> bool:

@@ -12,7 +12,7 @@ from assay.adapters.journal_store import JournalSuperseded
 from assay.adapters.kube import KubeError, KubeRefused
 from assay.adapters.s3 import StorageError
 from assay.api.conditions import Condition, find_condition
-from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
 from assay.api.evaluation_run_status import EvaluationRunStatus, ResolvedImages, RunCondition, RunReason
 from assay.api.resource import status_document
 from assay.core.attempt_pod import Images
@@ -32,9 +32,11 @@ from assay.core.written_report import WrittenReport
 from assay.handlers.context import Context
 from assay.handlers.resources import status_path
 from assay.handlers.run_apply import Applier
+from assay.handlers.run_figures import RunFigures
 from assay.handlers.run_gather import Gatherer
 from assay.handlers.run_report import RunReporter
 from assay.handlers.storage import storage_problem
+from assay.handlers.wake import Wake
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class RunLoop:
         self._context = context
         self.namespace, self._name = run.metadata.namespace, run.metadata.name
         self.uid = run.metadata.uid
-        self.wake = asyncio.Event()
+        self.wake = Wake(context.metrics.reconcile_lag_seconds.observe)
         self.passed_at = time.monotonic()
         """When the last pass ended."""
         self._status = run.status
@@ -70,6 +72,7 @@ class RunLoop:
         self._gatherer = Gatherer(context, run)
         self._applier = Applier(context, self._gatherer)
         self._reporter = RunReporter(context.store, run)
+        self.figures = RunFigures(context, run)
 
     async def run(self) -> None:
         """Until the run has ended or is gone."""
@@ -104,8 +107,8 @@ class RunLoop:
             self._forget()
             return None
         run = seen.model_copy(update={"status": self._status})
+        self.figures.show(run)
         if is_finished(run):
-            self._measure(run, None)
             return None
         with self._context.metrics.reconcile_seconds.time():
             return await self._reconcile(run)
@@ -134,6 +137,8 @@ class RunLoop:
             plan=plan,
             parallelism=run.spec.parallelism,
             suspend=run.spec.suspend,
+            stop=run.spec.suspend and run.spec.suspend_policy is SuspendPolicy.STOP,
+            budget=run.spec.budget,
             hold=hold.message if hold else "",
             resumed_at=resumed_at(run, now),
             rounds=1 + run.spec.retry.unscored_only,
@@ -162,7 +167,12 @@ class RunLoop:
         if starts and self._status.started_at is None:
             return ERROR_SECONDS  # nothing is made before the start is on record
         await self._act(run.model_copy(update={"status": self._status}), plan, decision, creations)
-        self._measure(run.model_copy(update={"status": self._status}), decision)
+        await self.figures.follow(
+            run.model_copy(update={"status": self._status}),
+            decision,
+            self._gatherer.journal.records,
+            findings.report.report if findings.report else None,
+        )
         return self._pause(decision, pause, now)
 
     async def _write_report(
@@ -306,16 +316,9 @@ class RunLoop:
             pause = min(pause, (decision.wake_at - now).total_seconds())
         return max(SHORTEST_PAUSE_SECONDS, pause)
 
-    def _measure(self, run: EvaluationRun, decision: Decision | None) -> None:
-        metrics = self._context.metrics
-        metrics.set_attempts(self.namespace, self._name, run.status.attempts)
-        if decision is not None:
-            metrics.set_tries(self.namespace, self._name, decision.tries, len(decision.live))
-            metrics.unrecorded_tries.labels(self.namespace, self._name).set(len(decision.unrecorded))
-
     def _forget(self) -> None:
         log.info("run %s/%s is gone", self.namespace, self._name)
-        self._context.metrics.drop_run(self.namespace, self._name)
+        self._context.metrics.run_series.drop(self.namespace, self._name, self.uid)
         self._context.table.forget(self.uid)
 
 

@@ -35,6 +35,8 @@ class Supervisor:
         self._watches: dict[tuple[str, str], ListWatch[JobView] | ListWatch[PodView]] = {}
         self._ledgers: LedgerKeeper | None = None
         self._variants: VariantKeeper | None = None
+        self._restoring = asyncio.Semaphore(1)
+        """A start with hundreds of ended runs must not hold all their records at once."""
 
     def start(
         self, context: Context, watches: dict[tuple[str, str], ListWatch[JobView] | ListWatch[PodView]]
@@ -60,6 +62,10 @@ class Supervisor:
             self._ledgers.wake.set()
         if self._variants and plural == "agentvariants":
             self._variants.wake.set()
+        if isinstance(old, EvaluationRun) and (new is None or new.metadata.uid != old.metadata.uid):
+            # The loop of a run that has ended is gone and cannot do it.
+            gone = old.metadata
+            self.context.metrics.run_series.drop(gone.namespace, gone.name, gone.uid)
         if isinstance(new, EvaluationRun):
             self._ensure(new)
         about = new or old
@@ -91,6 +97,7 @@ class Supervisor:
         now, metrics = time.monotonic(), self.context.metrics
         for (namespace, resource), watch in self._watches.items():
             metrics.watch_age.labels(namespace, resource).set(now - watch.heard_at)
+        metrics.lease_held.set(self.context.lease.held)
         for namespace in self.context.settings.run_namespaces:
             runs = self.context.cache.runs(namespace).values()
             metrics.set_runs(namespace, [_state(run) for run in runs])
@@ -108,6 +115,7 @@ class Supervisor:
             await loop.run()
         finally:
             self._loops.pop(loop.uid, None)
+        await loop.figures.restore(self._restoring)
 
     async def _relist(self, context: Context) -> None:
         while True:

@@ -15,12 +15,9 @@ from assay.adapters.kube import KubeClient, KubeRefused, KubeUnavailable
 from assay.adapters.kube_config import KubeConfig
 from assay.adapters.kube_decode import decode_job, decode_job_events, decode_pod
 from assay.adapters.list_watch import ListWatch
-from assay.adapters.metrics import OperatorMetrics
 from assay.api import labels
-from assay.api.evaluation_run_status import AttemptCounts
-from assay.api.outcome import OutcomeClass
 from assay.core.observation import JobView
-from assay.core.record import AttemptKey, TryRecord
+from assay.core.record import AttemptKey
 from tests.operator_kit import builders as make
 
 PATH = "/apis/batch/v1/namespaces/evals/jobs"
@@ -301,35 +298,3 @@ class TestTable:
         table = JobTable(told.append)
         table.put_job(make.job_view(self.KEY))
         assert told == [make.RUN_UID]
-
-
-class TestMetrics:
-    def tries(self, count: int) -> list[TryRecord]:
-        keys = [AttemptKey("ledger", f"task-{number}", "oracle", 0) for number in range(count)]
-        return [TryRecord(key, 1, "job", OutcomeClass.GRADED, "", make.NOW) for key in keys]
-
-    def series(self, metrics: OperatorMetrics) -> int:
-        return sum(not line.startswith(b"#") for line in metrics.render().splitlines())
-
-    def test_the_number_of_series_does_not_grow_with_attempts(self) -> None:
-        counts = []
-        for attempts in (10, 3655):
-            metrics = OperatorMetrics()
-            metrics.set_tries("evals", "run", self.tries(attempts), 5)
-            metrics.set_attempts("evals", "run", AttemptCounts(planned=attempts, recorded=attempts))
-            counts.append(self.series(metrics))
-        assert counts[0] == counts[1]
-
-    def test_seeing_the_same_state_again_adds_nothing(self) -> None:
-        metrics = OperatorMetrics()
-        for _ in range(2):
-            metrics.set_tries("evals", "run", self.tries(3), 0)
-        assert b'outcome="Graded",run="run",variant="oracle"} 3.0' in metrics.render()
-
-    def test_a_deleted_run_leaves_no_series(self) -> None:
-        metrics = OperatorMetrics()
-        before = self.series(metrics)
-        metrics.set_tries("evals", "run", self.tries(3), 1)
-        metrics.set_attempts("evals", "run", AttemptCounts(planned=1, live=1))
-        metrics.drop_run("evals", "run")
-        assert self.series(metrics) == before
