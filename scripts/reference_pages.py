@@ -136,11 +136,11 @@ def _then(rule: Rule) -> str:
         "Retain": "retained",
         "RetainZero": "retained; its verdict if it has one, else 0",
         "Reverify": "verified again, same artefacts (this version cannot yet: invalid at once)",
-        "Rerun": "tried again",
+        "Rerun": "tried again" if rule.counted else "tried again, not counted",
         "Wait": "tried again later",
         "StopRun": f"the run is suspended: {rule.fix}",
     }[rule.disposition.value]
-    if rule.limit is None:
+    if rule.limit is None or not rule.counted:
         return words
     return f"{words}, limit `{rule.limit.value}`; then {rule.exhausted.value.lower()}"
 

@@ -119,6 +119,7 @@ def run() -> Object:
             "storage": {"s3": {"bucket": "evidence", "prefix": "runs/"}},
             "minCoveragePercent": 90,
             "suspend": False,
+            "suspendPolicy": "Drain",
             "queueName": "batch",
             "retry": {"unscoredOnly": 0},
             "ttlSecondsAfterFinished": 3600,

@@ -51,6 +51,7 @@ RUN_CHANGES: dict[str, Any] = {
     "reuse": {"runs": [{"name": "another"}]},
     "parallelism": 5,
     "suspend": True,
+    "suspendPolicy": "Stop",
     "retry": {"unscoredOnly": 1},
     "ttlSecondsAfterFinished": 60,
 }

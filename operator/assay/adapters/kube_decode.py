@@ -208,6 +208,7 @@ def decode_pod(raw: bytes | msgspec.Raw) -> tuple[Meta, PodView]:
         message=status.message,
         node=pod.spec.node_name,
         deleting=meta.deletion_timestamp is not None,
+        gone_by=meta.deletion_timestamp,
         rendered_digest=_digest(pod),
         containers={one.name: _container(one) for one in statuses},
         conditions={one.type: _condition(one) for one in status.conditions},

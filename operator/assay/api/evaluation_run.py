@@ -1,5 +1,6 @@
 """The EvaluationRun resource: ledgers times variants times repetitions."""
 
+from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
@@ -43,11 +44,38 @@ class Suite(SpecPart):
 
 
 class Budget(SpecPart):
-    """What the run may spend."""
+    """What the run may spend. What is reached stops new tries and never a live one; it may be raised."""
 
-    usd: DecimalString = Field(
-        description='usd is the most that the run may spend, a decimal string such as "500.00".'
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                "has(self.usd) || has(self.tokens) || has(self.attempts)",
+                "budget must name at least one of usd, tokens and attempts",
+            )
+        )
     )
+
+    usd: DecimalString | None = Field(
+        default=None,
+        description='usd that the finished tries may have cost together, a decimal string such as "500.00".',
+    )
+    tokens: Annotated[int, Field(ge=1, le=10**15)] | None = Field(
+        default=None,
+        description="tokens, input and output of all finished tries together; replaced tries count.",
+    )
+    attempts: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        default=None,
+        description="attempts that may be begun; further tries of one that has begun are not counted.",
+    )
+
+
+class SuspendPolicy(StrEnum):
+    """What `suspend` does with live tries."""
+
+    DRAIN = "Drain"
+    """They finish."""
+    STOP = "Stop"
+    """They are ended, with their evidence kept, and made again when the run goes on."""
 
 
 class RetryLimits(SpecPart):
@@ -216,7 +244,9 @@ class EvaluationRunSpec(SpecPart):
     parallelism: Annotated[int, Field(ge=1, le=500)] = Field(
         default=DEFAULT_PARALLELISM, description="parallelism is how many tries may be live at once."
     )
-    budget: Budget | None = Field(default=None, description="budget of the run; absent = no limit.")
+    budget: Budget | None = Field(
+        default=None, description="budget of the run; absent = no limit. It may be raised after the start."
+    )
     retry_limits: RetryLimits | None = Field(
         default=None, description="retryLimits below the plan's; absent = the plan's."
     )
@@ -232,7 +262,12 @@ class EvaluationRunSpec(SpecPart):
     )
     suspend: bool = Field(
         default=False,
-        description="suspend stops new tries and lets live ones finish; may be changed any time.",
+        description="suspend stops new tries; suspendPolicy says what live ones do; may be changed any time.",
+    )
+    suspend_policy: SuspendPolicy = Field(
+        default=SuspendPolicy.DRAIN,
+        description="suspendPolicy of live tries: Drain lets them finish, Stop ends them and keeps their "
+        "evidence.",
     )
     queue_name: Annotated[str, StringConstraints(min_length=1, max_length=63)] | None = Field(
         default=None, description="queueName of Kueue's LocalQueue; Jobs are then created suspended."
@@ -246,7 +281,9 @@ class EvaluationRunSpec(SpecPart):
     reuse: Reuse | None = Field(default=None, description="reuse of earlier runs' results; absent = none.")
 
 
-MUTABLE_FIELDS = frozenset({"suspend", "parallelism", "retry", "ttlSecondsAfterFinished"})
+MUTABLE_FIELDS = frozenset(
+    {"suspend", "suspendPolicy", "parallelism", "budget", "retry", "ttlSecondsAfterFinished"}
+)
 """Fields of the spec that may change after the run has started (docs/reference)."""
 
 
@@ -322,8 +359,8 @@ class EvaluationRun(Resource):
     kind: Literal["EvaluationRun"] = "EvaluationRun"
     metadata: ObjectMeta
     spec: EvaluationRunSpec = Field(
-        description="spec is what is to be measured; after the start only suspend, parallelism, retry and "
-        "ttlSecondsAfterFinished may change."
+        description="spec is what is to be measured; after the start only suspend, suspendPolicy, "
+        "parallelism, budget, retry and ttlSecondsAfterFinished may change."
     )
     status: EvaluationRunStatus = Field(
         default_factory=EvaluationRunStatus, description="status is how far the run is and what came out."

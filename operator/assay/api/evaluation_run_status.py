@@ -98,6 +98,8 @@ class RunReason(StrEnum):
     """No node has room for a pod; the message is the scheduler's."""
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     """An image of an attempt pod cannot be pulled; the message is the kubelet's."""
+    STUCK_TERMINATING = "StuckTerminating"
+    """Pods are long past the time at which they should have been gone: their node may be lost."""
     FINISHED = "Finished"
     """The run is Complete or Failed."""
 
@@ -115,9 +117,9 @@ class RunReason(StrEnum):
     LEDGER_MISMATCH = "LedgerMismatch"
     """A task archive or ledger is not the frozen one."""
     BUDGET_EXHAUSTED = "BudgetExhausted"
-    """Reserved: `spec.budget` is spent."""
+    """A bound of `spec.budget` is reached; the message says which. Raise it to go on."""
     CIRCUIT_OPEN = "CircuitOpen"
-    """Reserved: the first tries all failed in the same way."""
+    """The first attempts all failed in the same way: going on would only spend more on the same fault."""
 
     # Stalled
     MOVING = "Moving"

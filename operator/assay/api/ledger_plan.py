@@ -74,6 +74,11 @@ class Plan(Record):
     timeout_percent: Percent = 100
     resources: ResourceMultiples = ResourceMultiples()
     retry_limits: RetryLimits = RetryLimits()
+    rate_limited_after_output: Literal["noResult", "rerun"] | None = Field(
+        default=None,
+        description="An attempt whose provider limited the rate after the model had produced output. Absent "
+        "or noResult = it ends without a result: a further try would be a second sample.",
+    )
     exclusions: list[PlannedExclusion] = Field(default_factory=list, max_length=10_000)
     drift_alpha: Probability = Field(
         default="0.01", description="The ranking is frozen where the baseline's drift has a smaller p-value."
@@ -81,4 +86,7 @@ class Plan(Record):
     baseline: PlannedBaseline | None = None
     refusals: RefusalRules = RefusalRules()
     judges: list[PlannedJudge] = Field(default_factory=list, max_length=20)
+    verifier_mode: Literal["shared", "separate"] | None = Field(
+        default=None, description="Mode of every task; absent = each task line says its own."
+    )
     price_policy: PricePolicy = PricePolicy()

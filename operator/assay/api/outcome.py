@@ -14,6 +14,7 @@ class OutcomeClass(StrEnum):
     REFUSED_FALLBACK = "RefusedFallback"
     REFUSED_BLOCKED = "RefusedBlocked"
     DISRUPTED = "Disrupted"
+    STOPPED = "Stopped"
     VERIFIER_TIMEOUT = "VerifierTimeout"
     VERIFIER_CRASH = "VerifierCrash"
     JUDGE_INCOMPLETE = "JudgeIncomplete"

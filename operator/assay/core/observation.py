@@ -76,6 +76,8 @@ class PodView:
     message: str = ""
     node: str = ""
     deleting: bool = False
+    gone_by: datetime | None = None
+    """When a pod that is being deleted should be gone: its grace period is over then."""
     gone_at: datetime | None = None
     """When it was noticed that the API server no longer has the pod; this is the last that was seen of it."""
     rendered_digest: str = ""

@@ -60,6 +60,9 @@ class Rule:
     infrastructure: bool = False
     refusal: bool = False
     fix: str = ""
+    """Of a class that is tried again: what to look at when the first attempts all end so."""
+    counted: bool = True
+    """Whether a try of this class draws on its limit; where it does not, a person caused it."""
 
     @property
     def retained(self) -> bool:
@@ -71,12 +74,12 @@ class Rule:
         return 0 if self.limit is None else int(getattr(limits, self.limit.value))
 
 
-def _rerun(meaning: str) -> Rule:
-    return Rule(Disposition.RERUN, meaning, Limit.INFRASTRUCTURE, infrastructure=True)
+def _rerun(meaning: str, fix: str) -> Rule:
+    return Rule(Disposition.RERUN, meaning, Limit.INFRASTRUCTURE, infrastructure=True, fix=fix)
 
 
-def _reverify(meaning: str) -> Rule:
-    return Rule(Disposition.REVERIFY, meaning, Limit.VERIFICATION, infrastructure=True)
+def _reverify(meaning: str, fix: str) -> Rule:
+    return Rule(Disposition.REVERIFY, meaning, Limit.VERIFICATION, infrastructure=True, fix=fix)
 
 
 def _agent(meaning: str) -> Rule:
@@ -116,19 +119,53 @@ TABLE: Mapping[OutcomeClass, Rule] = MappingProxyType(
             "the cluster took the pod away: preemption, a lost node, eviction, deletion",
             Limit.DISRUPTION,
             infrastructure=True,
+            fix="find out what takes the pods away: preemption, taints, an autoscaler, a clean-up job",
         ),
-        OutcomeClass.VERIFIER_TIMEOUT: _reverify("the verifier did not end in its time"),
-        OutcomeClass.VERIFIER_CRASH: _reverify("the verifier ended without a verdict"),
-        OutcomeClass.JUDGE_INCOMPLETE: _reverify("a judge left questions unanswered"),
-        OutcomeClass.INFRA_START: _rerun("the pod could not start"),
-        OutcomeClass.SETUP_FAILED: _rerun("the environment or the agent could not be set up"),
-        OutcomeClass.RUNNER_RESTARTED: _rerun("the runner's container restarted in the middle of the try"),
-        OutcomeClass.RESULT_MISSING: _rerun("the pod ended and S3 has no manifest of it"),
-        OutcomeClass.ARTIFACTS_PARTIAL: _rerun("the evidence is not complete"),
-        OutcomeClass.INVALID_RESULT: _rerun("the result is no finite number from 0 to 1, or not this try's"),
-        OutcomeClass.AGENT_NEVER_CALLED: _rerun("a variant with a model made no model call"),
-        OutcomeClass.POD_MUTATED: _rerun("the pod is not the one that was rendered"),
-        OutcomeClass.UNRECOGNISED: _rerun("nothing in the table explains the end of the pod"),
+        OutcomeClass.STOPPED: Rule(
+            Disposition.RERUN,
+            "a person suspended the run with suspendPolicy Stop",
+            Limit.DISRUPTION,
+            counted=False,
+        ),
+        OutcomeClass.VERIFIER_TIMEOUT: _reverify(
+            "the verifier did not end in its time", "run the agent oracle on these tasks first"
+        ),
+        OutcomeClass.VERIFIER_CRASH: _reverify(
+            "the verifier ended without a verdict", "run the agent oracle on these tasks first"
+        ),
+        OutcomeClass.JUDGE_INCOMPLETE: _reverify(
+            "a judge left questions unanswered", "check the judge's model and its Secret"
+        ),
+        OutcomeClass.INFRA_START: _rerun(
+            "the pod could not start", "check images, imagePullSecrets and the room on the nodes"
+        ),
+        OutcomeClass.SETUP_FAILED: _rerun(
+            "the environment or the agent could not be set up",
+            "read the trial's log in the evidence: does the setup need what a pod cannot reach?",
+        ),
+        OutcomeClass.RUNNER_RESTARTED: _rerun(
+            "the runner's container restarted in the middle of the try", "check the nodes' memory"
+        ),
+        OutcomeClass.RESULT_MISSING: _rerun(
+            "the pod ended and S3 has no manifest of it",
+            "check that pods reach the gateway and the gateway its bucket",
+        ),
+        OutcomeClass.ARTIFACTS_PARTIAL: _rerun(
+            "the evidence is not complete", "check that the gateway reaches its bucket, and uploadSeconds"
+        ),
+        OutcomeClass.INVALID_RESULT: _rerun(
+            "the result is no finite number from 0 to 1, or not this try's",
+            "run the agent oracle on these tasks first",
+        ),
+        OutcomeClass.AGENT_NEVER_CALLED: _rerun(
+            "a variant with a model made no model call", "check the variant's agent arguments and endpoint"
+        ),
+        OutcomeClass.POD_MUTATED: _rerun(
+            "the pod is not the one that was rendered", "exempt the namespace from webhooks that change pods"
+        ),
+        OutcomeClass.UNRECOGNISED: _rerun(
+            "nothing in the table explains the end of the pod", "look at the pod's events and the evidence"
+        ),
         OutcomeClass.PROVIDER_RATE_LIMITED: Rule(
             Disposition.WAIT,
             "the model's provider limited the rate or was overloaded",

@@ -11,6 +11,7 @@ from assay.api.ledgerfile import LedgerHeader, Percent, RetryLimits, TaskLine
 from assay.api.tryspec import Deadlines
 from assay.core.canonical import digest_of
 from assay.core.classify import TryTerms
+from assay.core.deviations import Asked, asked_deviations
 from assay.core.record import AttemptKey
 
 MAX_ATTEMPTS = 100_000
@@ -104,7 +105,7 @@ def make_plan(
         limits={ledger.name: _limits(spec, ledger) for ledger in ledgers},
         attempts=tuple(sorted(keys, key=lambda key: _place(run_uid, key))),
         pending_seconds=spec.deadlines.pending_seconds,
-        deviations=tuple(_deviations(spec, ledgers)),
+        deviations=tuple(_deviations(spec, ledgers, variants)),
     )
 
 
@@ -161,7 +162,8 @@ def _refuse_unsupported(spec: EvaluationRunSpec, variants: Sequence[RunVariant])
             if one.spec.agent.bundle_image
         ),
         *(["spec.reuse"] if spec.reuse else []),
-        *(["spec.budget"] if spec.budget else []),
+        # Until the operator has a price sheet no try has a known cost: the bound could not be held.
+        *(["spec.budget.usd (use spec.budget.tokens)"] if spec.budget and spec.budget.usd else []),
     ]
     if unsupported:
         raise PlanRefused(
@@ -169,15 +171,10 @@ def _refuse_unsupported(spec: EvaluationRunSpec, variants: Sequence[RunVariant])
         )
 
 
-def _deviations(spec: EvaluationRunSpec, ledgers: Sequence[RunLedger]) -> Iterator[str]:
-    own = spec.deadlines
-    for name in ("setup_seconds", "agent_seconds", "verifier_seconds"):
-        if getattr(own, name) is not None:
-            head, tail = name.split("_")
-            yield f"spec.deadlines.{head}{tail.capitalize()} replaces the ledger's"
+def _deviations(
+    spec: EvaluationRunSpec, ledgers: Sequence[RunLedger], variants: Sequence[RunVariant]
+) -> Iterator[str]:
+    baseline = spec.baseline.name if spec.baseline else None
+    fingerprint = next((one.fingerprint for one in variants if one.name == baseline), None)
     for ledger in ledgers:
-        planned = ledger.header.plan
-        if spec.repetitions not in (None, planned.repetitions):
-            yield f"{spec.repetitions} repetitions; ledger {ledger.name} plans {planned.repetitions}"
-        if _limits(spec, ledger) != planned.retry_limits:
-            yield f"spec.retryLimits are below the plan of ledger {ledger.name}"
+        yield from asked_deviations(Asked(spec, ledger.name, ledger.header.plan, fingerprint))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.api.conditions import Condition, find_condition, is_true, truncated, with_condition
-from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
 from assay.api.evaluation_run_status import (
     FAILURE_MESSAGE_LIMIT,
     MAX_FAILURES,
@@ -21,6 +21,7 @@ from assay.api.evaluation_run_status import (
 )
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import AttemptState, Invalid, Scored
+from assay.core.deviations import NON_STANDARD
 from assay.core.names import run_prefix
 from assay.core.plan import PlanRefused, RunPlan
 from assay.core.pod_causes import Waiting
@@ -61,6 +62,7 @@ _WAITING_REASONS = {
     Waiting.UNSCHEDULABLE: RunReason.UNSCHEDULABLE,
     Waiting.IMAGE_UNAVAILABLE: RunReason.IMAGE_UNAVAILABLE,
     Waiting.CONTAINER_NOT_CREATED: RunReason.IMAGE_UNAVAILABLE,
+    Waiting.STUCK_TERMINATING: RunReason.STUCK_TERMINATING,
 }
 _HALT_REASONS = {
     OutcomeClass.ISOLATION_ABSENT: RunReason.ISOLATION_ABSENT,
@@ -204,11 +206,11 @@ def _worst(decision: Decision) -> str:
 def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) -> None:
     decision, before = findings.decision, writer.find(RunCondition.SUSPENDED)
     if run.spec.suspend:
-        writer.set(
-            RunCondition.SUSPENDED, True, RunReason.REQUESTED, "spec.suspend is true; live tries finish"
-        )
-    elif decision is not None and decision.halt is not None:
-        record = decision.halt
+        stops = run.spec.suspend_policy is SuspendPolicy.STOP
+        words = f"spec.suspend is true; live tries {'are ended' if stops else 'finish'}"
+        writer.set(RunCondition.SUSPENDED, True, RunReason.REQUESTED, words)
+    elif decision is not None and decision.brakes.halt is not None:
+        record = decision.brakes.halt
         reason = _halt_reason(record)
         fix = record.rule.fix[:1].upper() + record.rule.fix[1:]
         writer.set(
@@ -217,10 +219,26 @@ def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) 
             reason,
             f"Job {record.job_name}: {truncated(record.reason or record.rule.meaning, 600)}. {fix}. {GO_ON}",
         )
+    elif decision is not None and decision.brakes.alike:
+        writer.set(RunCondition.SUSPENDED, True, RunReason.CIRCUIT_OPEN, _alike_words(decision.brakes.alike))
+    elif decision is not None and decision.brakes.spent is not None:
+        spent = decision.brakes.spent
+        words = f"spec.budget.{spent.field}: {spent.words}; live tries finish. Raise it to go on."
+        writer.set(RunCondition.SUSPENDED, True, RunReason.BUDGET_EXHAUSTED, words)
     elif decision is not None or before is None:
         resumed = before is not None and (before.status == "True" or before.message == RESUMED)
         words = RESUMED if resumed else ""
         writer.set(RunCondition.SUSPENDED, False, RunReason.NOT_SUSPENDED, words)
+
+
+def _alike_words(first: Sequence[TryRecord]) -> str:
+    example = first[-1]
+    words = truncated(example.reason or example.rule.meaning, 200)
+    fix = example.rule.fix[:1].upper() + example.rule.fix[1:]
+    return (
+        f"the first {len(first)} attempts all ended as {example.outcome.value}, e.g. Job {example.job_name}: "
+        f"{words}. {fix}. {GO_ON}"
+    )
 
 
 def _halt_reason(record: TryRecord) -> RunReason:
@@ -264,12 +282,19 @@ def _set_running(writer: _Conditions, decision: Decision | None) -> None:
         return
     waiting = _all_wait(decision.live) if decision else None
     if waiting is None or waiting.waiting is None:
-        writer.set(RunCondition.PROGRESSING, True, RunReason.RUNNING)
+        writer.set(RunCondition.PROGRESSING, True, RunReason.RUNNING, _stuck_words(decision))
         return
     reason = _WAITING_REASONS[waiting.waiting.reason]
     count = len(decision.live) if decision else 0
     words = f"{count} live tries wait, e.g. Job {waiting.name}: {waiting.waiting.message}"
     writer.set(RunCondition.PROGRESSING, False, reason, words)
+
+
+def _stuck_words(decision: Decision | None) -> str:
+    """Pods that do not go away, although the run as a whole moves."""
+    found = [one.waiting for one in decision.live if one.waiting] if decision else []
+    stuck = [one.message for one in found if one.reason is Waiting.STUCK_TERMINATING]
+    return f"{len(stuck)} pods are stuck terminating, e.g. {min(stuck)}" if stuck else ""
 
 
 def _all_wait(live: Sequence[LiveTry]) -> LiveTry | None:
@@ -302,7 +327,7 @@ def _set_publishable(writer: _Conditions, run: EvaluationRun, findings: Findings
         writer.set(RunCondition.PUBLISHABLE, not reasons, reason, "; ".join(reasons))
         return
     missing = [] if run.spec.baseline else ["no baseline"]
-    missing += findings.plan.deviations if findings.plan else ()
+    missing += [f"{NON_STANDARD}: {one}" for one in (findings.plan.deviations if findings.plan else ())]
     if findings.decision and any(PIN_EXTERNAL in record.flags for record in findings.decision.tries):
         missing += ["PinExternal: the runner image carries no ledger pin of its own"]
     missing += ["the run has not ended"]

@@ -3,16 +3,19 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.api.evidence import TokenCounts
 from assay.api.ledgerfile import Plan, RetryLimits
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import Invalid, NextTry, Scored
 from assay.core.observation import PodView
 from assay.core.plan import RunPlan, make_plan
+from assay.core.pod_causes import Waiting
 from assay.core.reconcile import (
     AskManifest,
     CreateJob,
@@ -61,7 +64,7 @@ class History:
 
     observed: Observed = field(default_factory=Observed)
 
-    def add(self, key: AttemptKey, *outcomes: OutcomeClass) -> "History":
+    def add(self, key: AttemptKey, *outcomes: OutcomeClass, **result: Any) -> "History":
         jobs, pods = dict(self.observed.jobs), dict(self.observed.pods)
         answers = dict(self.observed.answers)
         for number, outcome in enumerate(outcomes, 1):
@@ -69,7 +72,7 @@ class History:
             pod = make.ended_pod(job)
             reward = 1.0 if outcome is OutcomeClass.GRADED else None
             jobs[job.name], pods[job.name] = job, (pod,)
-            answers[job.name, pod.uid] = make.found(key, outcome, reward, try_number=number)
+            answers[job.name, pod.uid] = make.found(key, outcome, reward, try_number=number, **result)
         self.observed = replace(self.observed, jobs=jobs, pods=pods, answers=answers)
         return self
 
@@ -151,7 +154,7 @@ class TestHistories:
         observed = History().add(FIRST, outcome).observed
         decision = decide(observed)
         assert created(decision) == []
-        assert decision.halt is not None
+        assert decision.brakes.halt is not None
         assert not decision.finished
         resumed = decide(observed, resumed_at=make.later(100))
         assert set(created(resumed)) == {(FIRST, 2), (SECOND, 1), (THIRD, 1)}
@@ -169,7 +172,9 @@ class TestHistories:
     def test_a_provider_that_limits_the_rate_is_given_time(self) -> None:
         plan = limited()
         (key,) = plan.attempts
-        observed = History().add(key, OutcomeClass.PROVIDER_RATE_LIMITED).observed
+        limited_before_output = {"tokens": TokenCounts(input=100, output=0)}
+        history = History().add(key, OutcomeClass.PROVIDER_RATE_LIMITED, **limited_before_output)
+        observed = history.observed
         desired = Desired(make.RUN_UID, plan, 10)
         early = reconcile(desired, {}, observed, make.later(63))
         assert (created(early), early.wake_at) == ([], make.later(62 + 60))
@@ -255,6 +260,50 @@ class TestDispatch:
         decision = decide(live(FIRST), suspend=True)
         assert created(decision) == []
         assert [one.key for one in decision.live] == [FIRST]
+
+    def test_a_stop_ends_live_tries_keeps_what_they_did_and_counts_against_nothing(self) -> None:
+        observed = live(FIRST)
+        decision = decide(observed, suspend=True, stop=True)
+        (write,) = decision.actions
+        assert isinstance(write, WriteRecord)
+        assert (write.end, write.record.outcome) == (True, OutcomeClass.STOPPED)
+        ended = replace(write.job, record_json=write.record.to_json())
+        told = replace(observed, jobs={ended.name: ended})
+        assert decide(told, suspend=True, stop=True).actions == (), "told once"
+        pod = make.ended_pod(ended, 143)
+        answer = make.found(FIRST, OutcomeClass.DISRUPTED, None)
+        over = replace(told, pods={ended.name: (pod,)}, answers={(ended.name, pod.uid): answer})
+        plan = limited(3, disruption=0, infrastructure=0)
+        (record,) = decide(over, suspend=True, stop=True).unrecorded
+        assert (record.outcome, record.manifest_digest) == (OutcomeClass.STOPPED, answer.digest)
+        assert isinstance(decide(over, plan).states[FIRST], NextTry), "no limit is drawn on"
+
+    def test_a_verdict_that_is_reached_all_the_same_counts(self) -> None:
+        observed = live(FIRST)
+        (write,) = decide(observed, suspend=True, stop=True).actions
+        assert isinstance(write, WriteRecord)
+        ended = replace(write.job, record_json=write.record.to_json())
+        pod = make.ended_pod(ended)
+        over = Observed(
+            {ended.name: ended}, {ended.name: (pod,)}, {}, {(ended.name, pod.uid): make.found(FIRST)}
+        )
+        assert isinstance(decide(over).states[FIRST], Scored)
+
+    def test_a_stop_takes_jobs_that_wait_for_quota_out_of_the_queue(self) -> None:
+        job = make.job_view(FIRST, suspended=True)
+        decision = decide(Observed(jobs={job.name: job}), suspend=True, stop=True)
+        assert decision.actions == (DeleteJob(job),)
+
+    def test_a_pod_that_does_not_go_is_shown_and_keeps_its_attempt(self) -> None:
+        observed = live(FIRST)
+        ((name, (pod,)),) = observed.pods.items()
+        leaving = replace(pod, deleting=True, gone_by=make.later(3000))
+        for jobs in (observed.jobs, {}):
+            decision = decide(replace(observed, jobs=jobs, pods={name: (leaving,)}))
+            (one,) = decision.live
+            assert one.waiting is not None
+            assert one.waiting.reason is Waiting.STUCK_TERMINATING
+            assert FIRST not in {key for key, _ in created(decision)}
 
     def test_nothing_is_made_while_storage_or_gateway_are_away(self) -> None:
         assert decide(Observed(), hold="S3 is away").actions == ()

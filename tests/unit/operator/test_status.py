@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from assay.api.conditions import find_condition
-from assay.api.evaluation_run import EvaluationRun
+from assay.api.evaluation_run import Budget, EvaluationRun
 from assay.api.evaluation_run_status import EvaluationRunStatus, RunCondition, RunReason
+from assay.api.evidence import TokenCounts
 from assay.api.outcome import OutcomeClass
 from assay.api.resource import status_document
 from assay.core.observation import ConditionView, JobEvent
@@ -252,3 +253,41 @@ def test_3655_attempts_stay_below_128_kib() -> None:
     status = told(observed, plan=plan)
     assert sum(one.tries for one in status.outcomes) == 3655
     assert len(json.dumps(status_document(status))) < 128 * 1024
+
+
+def test_a_run_whose_first_attempts_fail_alike_names_the_cause_and_the_way_on() -> None:
+    plan = make.plan_of(tasks=12)
+    history = History()
+    for key in plan.attempts[:10]:
+        history.add(key, OutcomeClass.SETUP_FAILED, reason="apt-get: no route to host", tokens=TokenCounts())
+    status = told(history.observed, plan=plan, durable=True)
+    suspended, reason, message = said(status, RunCondition.SUSPENDED)
+    assert (suspended, reason) == ("True", "CircuitOpen")
+    assert message.startswith("the first 10 attempts all ended as SetupFailed, e.g. Job ")
+    for words in ("apt-get: no route to host", "does the setup need", "set spec.suspend to true and back"):
+        assert words in message
+    assert said(status, RunCondition.PROGRESSING)[:2] == ("False", "CircuitOpen"), "kubectl get shows it"
+
+
+def test_a_spent_budget_is_named_with_its_field_and_the_way_on() -> None:
+    plan = make.plan_of(tasks=2)
+    decision = decide(
+        History().add(plan.attempts[0], OutcomeClass.GRADED).observed, budget=Budget(attempts=1)
+    )
+    status = told(None, decision=decision)
+    assert said(status, RunCondition.SUSPENDED) == (
+        "True",
+        "BudgetExhausted",
+        "spec.budget.attempts: 1 of 2 attempts have begun, 1 may; live tries finish. Raise it to go on.",
+    )
+    assert said(status, RunCondition.COMPLETE)[0] == "False"
+
+
+def test_pods_that_do_not_go_are_shown_in_the_one_line_of_kubectl_get() -> None:
+    observed = live(FIRST)
+    ((name, (pod,)),) = observed.pods.items()
+    leaving = replace(pod, deleting=True, gone_by=make.later(3000), node="worker-7")
+    status = told(replace(observed, pods={name: (leaving,)}))
+    progressing, reason, message = said(status, RunCondition.PROGRESSING)
+    assert (progressing, reason) == ("False", "StuckTerminating")
+    assert "worker-7" in message

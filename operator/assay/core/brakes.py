@@ -1,0 +1,77 @@
+"""Why a run makes no further try although attempts are outstanding. Live tries go on whatever the reason."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from assay.api.evaluation_run import Budget
+from assay.core.attempts import AttemptState, Halts, Invalid, Scored
+from assay.core.budget import Reached, attempts_reached, begun, tokens_reached
+from assay.core.circuit_breaker import FIRST_ATTEMPTS, all_alike, first_attempts
+from assay.core.plan import RunPlan
+from assay.core.record import AttemptKey, TryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Brakes:
+    """What stops new tries. Each is a person's to release."""
+
+    halt: TryRecord | None = None
+    """The try that stops the run."""
+    alike: tuple[TryRecord, ...] = ()
+    """The first tries, where they all failed for the same reason."""
+    spent: Reached | None = None
+    """The bound of the budget that is reached."""
+    proving: bool = False
+    """Whether too few attempts have ended to say that the run works at all: first tries then come first."""
+    fresh: int | None = None
+    """How many more attempts the budget lets begin; None = any number."""
+
+    @property
+    def on(self) -> bool:
+        """Whether no further try may be made."""
+        return self.halt is not None or bool(self.alike) or self.spent is not None
+
+
+def brakes(
+    plan: RunPlan,
+    budget: Budget | None,
+    resumed_at: datetime | None,
+    records: Mapping[AttemptKey, Sequence[TryRecord]],
+    states: Mapping[AttemptKey, AttemptState],
+    busy: Set[AttemptKey],
+) -> Brakes:
+    """The brakes from every attempt's recorded tries, its state, and the attempts with a live try."""
+    if all(isinstance(state, Scored | Invalid) for state in states.values()):
+        return Brakes()
+    large = len(plan.attempts) > FIRST_ATTEMPTS
+    first = first_attempts(records.values(), resumed_at) if large else []
+    tasks = sum(len(ledger.tasks) for ledger in plan.ledgers.values())
+    halts = (state.last for state in states.values() if isinstance(state, Halts))
+    spent, fresh = _budget(plan, budget, records, states, busy)
+    return Brakes(
+        halt=min(halts, key=lambda record: record.ended_at, default=None),
+        alike=tuple(first) if large and all_alike(first, tasks) else (),
+        spent=spent,
+        proving=large and len(first) < FIRST_ATTEMPTS,
+        fresh=fresh,
+    )
+
+
+def _budget(
+    plan: RunPlan,
+    budget: Budget | None,
+    records: Mapping[AttemptKey, Sequence[TryRecord]],
+    states: Mapping[AttemptKey, AttemptState],
+    busy: Set[AttemptKey],
+) -> tuple[Reached | None, int | None]:
+    if budget is None:
+        return None, None
+    spent = tokens_reached(budget, plan, (record for found in records.values() for record in found))
+    if budget.attempts is None:
+        return spent, None
+    started = begun(records, busy)
+    # What has begun is finished, further tries included; only then does the bound hold the run up.
+    if spent is None and not busy and all(isinstance(states[key], Scored | Invalid) for key in started):
+        spent = attempts_reached(budget, len(plan.attempts), len(started))
+    return spent, max(0, budget.attempts - len(started))
