@@ -8,20 +8,10 @@ from typing import Any
 
 import typer
 from pydantic import ValidationError
+from rich import box
 from rich.console import Console
-
-from assay.adapters.environment import BadSettings
-from assay.adapters.git import GitError
-from assay.adapters.image_builder import ImageBuildError
-from assay.adapters.ledger_store import ArchiveMissingError
-from assay.adapters.registry import RegistryError
-from assay.adapters.s3 import StorageError
-from assay.adapters.score_files import ScoreFileError
-from assay.core.archive import ArchiveRefusedError
-from assay.core.canonical import CanonicalError
-from assay.core.ledger import LedgerFileError
-from assay.core.runner_image import RunnerImageError
-from assay.core.segments import JournalError
+from rich.markup import escape
+from rich.table import Table
 
 REFUSED = 1
 """Exit status when the input is refused or the work failed; 2 is a wrong command line."""
@@ -34,21 +24,32 @@ class InputError(Exception):
 
 
 _EXPECTED = (
-    InputError,
-    ArchiveMissingError,
-    ArchiveRefusedError,
-    BadSettings,
-    CanonicalError,
-    GitError,
-    ImageBuildError,
-    JournalError,
-    LedgerFileError,
-    OSError,
-    RegistryError,
-    RunnerImageError,
-    ScoreFileError,
-    StorageError,
+    "assay.adapters.environment:BadSettings",
+    "assay.adapters.git:GitError",
+    "assay.adapters.image_builder:ImageBuildError",
+    "assay.adapters.kube:KubeError",
+    "assay.adapters.kube_config:KubeConfigError",
+    "assay.adapters.ledger_store:ArchiveMissingError",
+    "assay.adapters.registry:RegistryError",
+    "assay.adapters.s3_errors:StorageError",
+    "assay.adapters.score_files:ScoreFileError",
+    "assay.core.archive:ArchiveRefusedError",
+    "assay.core.canonical:CanonicalError",
+    "assay.core.ledger:LedgerFileError",
+    "assay.core.runner_image:RunnerImageError",
+    "assay.core.segments:JournalError",
 )
+"""Errors that a user can cause, by name: importing all of them would make every command slow."""
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """The expected errors of the modules that are loaded; no other can have been raised."""
+    found: list[type[Exception]] = [InputError, OSError]
+    for place in _EXPECTED:
+        module, _, name = place.partition(":")
+        if module in sys.modules:
+            found.append(getattr(sys.modules[module], name))
+    return tuple(found)
 
 
 @contextmanager
@@ -57,12 +58,14 @@ def expected_errors() -> Iterator[None]:
     try:
         yield
     except ExceptionGroup as group:
-        known, unknown = group.split(_EXPECTED)
+        known, unknown = group.split(_expected())
         if unknown or known is None:
             raise
         # What failed in parallel mostly failed in the same way: one of a kind tells it.
         fail(*(str(error) for error in {type(error): error for error in _leaves(known)}.values()))
-    except _EXPECTED as error:
+    except Exception as error:
+        if not isinstance(error, _expected()):
+            raise
         fail(str(error))
 
 
@@ -96,6 +99,13 @@ def print_json(document: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Tab-separated columns with a heading: for eyes and for `cut` alike. `—` is what is unknown."""
-    for row in (columns, *rows):
-        sys.stdout.write("\t".join("—" if cell is None else str(cell) for cell in row) + "\n")
+    """Columns with a heading: aligned on a terminal, tab-separated elsewhere. `—` is what is unknown."""
+    cells = [["—" if cell is None else str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for line in (columns, *cells):
+            sys.stdout.write("\t".join(line) + "\n")
+        return
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for line in cells:
+        table.add_row(*map(escape, line))
+    Console(highlight=False).print(table)

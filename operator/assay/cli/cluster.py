@@ -1,0 +1,121 @@
+"""How commands reach the cluster: the options that all of them share, and the runs that are there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from pydantic import ValidationError
+
+from assay.adapters.kube import KubeClient, KubeRefused, KubeUnavailable
+from assay.adapters.kube_config import KubeConfig, load_kube_config
+from assay.api.evaluation_run import EvaluationRun
+from assay.cli.output import InputError, expected_errors, explained
+from assay.core.run_story import ended
+
+RUN_FAILED = 4
+"""Exit status where the run ended without the coverage that it asks for, or without any valid attempt."""
+RUN_STOPPED = 5
+"""Exit status where the run goes no further without somebody's decision."""
+
+GROUP_PATH = "/apis/assay.dev/v1alpha1"
+
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Namespace of the run; absent = the context's.")
+]
+Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig; absent = the current one.")]
+Kubeconfig = Annotated[
+    Path | None, typer.Option(help="Kubeconfig file; absent = KUBECONFIG, else ~/.kube/config.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A connection, and the namespace that the user means."""
+
+    client: KubeClient
+    namespace: str
+
+    def path(self, plural: str, name: str = "") -> str:
+        """Path of one of our resources, or of all of a kind, in the namespace."""
+        return f"{GROUP_PATH}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+    async def run(self, name: str) -> EvaluationRun:
+        """The run of that name. Raises InputError where there is none."""
+        try:
+            return parse_run(await self.client.get(self.path("evaluationruns", name)))
+        except KubeRefused as error:
+            if error.status != 404:
+                raise
+            raise InputError(
+                f"there is no EvaluationRun {name} in namespace {self.namespace}: `assay list -A` shows "
+                "those of all namespaces"
+            ) from error
+
+    async def changes(self, run: EvaluationRun) -> AsyncIterator[EvaluationRun]:
+        """Every later state of the run. Raises WatchExpired; InputError once it is deleted."""
+        query = {"fieldSelector": f"metadata.name={run.metadata.name}"}
+        path = self.path("evaluationruns")
+        async for event in self.client.watch(path, query, run.metadata.resource_version):
+            if event.type == "DELETED":
+                raise InputError(f"EvaluationRun {run.metadata.name} was deleted; its evidence stays in S3")
+            if event.type in ("ADDED", "MODIFIED"):
+                yield parse_run(msgspec.json.decode(event.object))
+
+
+def parse_run(body: object) -> EvaluationRun:
+    """The run of a body that the API server sent. Raises InputError where another version wrote it."""
+    try:
+        return EvaluationRun.parse(body)
+    except ValidationError as error:
+        raise InputError(explained("EvaluationRun (of another version of Assay?)", error)) from error
+
+
+def with_cluster[T](
+    work: Callable[[Cluster], Awaitable[T]],
+    namespace: str | None = None,
+    context: str | None = None,
+    kubeconfig: Path | None = None,
+) -> T:
+    """Do the work with a connection; what a user can cause ends the command with one message."""
+    with expected_errors():
+        config = load_kube_config(kubeconfig=kubeconfig, context=context)
+
+        async def connected() -> T:
+            async with KubeClient(config) as client:
+                return await work(Cluster(client, namespace or config.namespace))
+
+        try:
+            return asyncio.run(connected())
+        except KubeUnavailable as error:
+            raise InputError(f"{config.server}: {error}; does `kubectl get --raw /readyz` work?") from error
+        except KubeRefused as error:
+            raise InputError(_refused(config, error)) from error
+    raise AssertionError("expected_errors ends the command")
+
+
+def _refused(config: KubeConfig, error: KubeRefused) -> str:
+    if error.status == 401:
+        return f"{config.server} does not know these credentials: log in again, or choose another --context"
+    if error.status == 404:
+        return f"{config.server}: {error}; is Assay installed there? (docs/install.md)"
+    return f"{config.server}: {error}"
+
+
+def exit_status(run: EvaluationRun) -> int:
+    """The status that tells a script how an ended run went; 0 while it goes on."""
+    if not ended(run):
+        return 0
+    nothing = run.status.attempts.recorded == 0
+    failed = any(one.type == "Failed" and one.status == "True" for one in run.status.conditions)
+    return RUN_FAILED if failed or nothing else 0
+
+
+def end_with(status: int) -> None:
+    """End the command with a status that is not 0; return where it is."""
+    if status:
+        raise typer.Exit(status)
