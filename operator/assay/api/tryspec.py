@@ -2,8 +2,12 @@
 
 It travels as the pod's annotation `assay.dev/try-spec` (at most 64 KiB), so what the gateway allows and what
 the runner does cannot differ. It holds names of Secrets, never their values.
+
+The runner of a live run may be older than the operator, and refuses a field that it does not know. So a new
+field is optional, its default means what older versions did, and no default changes: docs/decisions/0011.
 """
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -119,6 +123,12 @@ class TrySpec(VersionedRecord):
     deadlines: Deadlines
     storage: StorageTarget
     gateway_url: str = Field(pattern=r"^https?://", max_length=300)
+
+    def annotation(self) -> str:
+        """JSON for the pod: whatever equals its default is left out, so that older runners can read the rest."""
+        fields = self.model_dump(mode="json", exclude_defaults=True)
+        return json.dumps({"schemaVersion": self.schema_version, **fields}, ensure_ascii=False)
+
     verify_only: VerifyOnly | None = Field(
         default=None, description="None = an ordinary try; else no agent runs and no model can be called."
     )

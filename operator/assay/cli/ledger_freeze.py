@@ -89,6 +89,6 @@ def _first_calls(store: S3Store, bucket: str, prefix: str) -> Iterator[datetime]
         if _FIRST_CALLS.search(info.key):
             line = store.get_bytes(bucket, info.key, _MAX_BYTES).partition(b"\n")[0]
             try:
-                yield CallRecord.model_validate_json(line).started_at
+                yield CallRecord.read_leniently(line).started_at
             except ValidationError as error:
                 raise InputError(explained(f"s3://{bucket}/{info.key}", error)) from error

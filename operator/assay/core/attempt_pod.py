@@ -48,7 +48,7 @@ def render_job(
     identity = spec.identity
     ledger = plan.ledgers[identity.ledger]
     task = ledger.tasks[identity.task]
-    try_spec_json = spec.model_dump_json(exclude_none=True)
+    try_spec_json = spec.annotation()
     if len(try_spec_json.encode()) > TRY_SPEC_BYTES:
         raise RenderRefused(
             f"the try spec of variant {identity.variant} has more than {TRY_SPEC_BYTES} bytes: "

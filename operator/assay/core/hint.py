@@ -15,7 +15,7 @@ def read_hint(pod: PodView, job_name: str) -> TerminationMessage | str:
     if size > TERMINATION_MESSAGE_BYTES:
         return f"it has {size} bytes, more than {TERMINATION_MESSAGE_BYTES}"
     try:
-        hint = TerminationMessage.model_validate_json(text, strict=True)
+        hint = TerminationMessage.read_leniently(text, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":

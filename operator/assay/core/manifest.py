@@ -16,7 +16,7 @@ MAX_MANIFEST_BYTES = 32 << 20
 def read_manifest(content: bytes) -> ManifestFound | ManifestBad:
     """The manifest. Strict: a reward that is a bool, a string, NaN or above 1 makes it bad (BAR 5)."""
     try:
-        manifest = Manifest.model_validate_json(content, strict=True)
+        manifest = Manifest.read_leniently(content, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "(root)"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from assay.api.base import first_problem
 from assay.api.journal import MAX_LEVEL, Fence, JournalEntry, SegmentHeader, SegmentRef
 from assay.core.canonical import canonical_json, digest_of_bytes
 from assay.core.record import AttemptKey, TryRecord
@@ -87,7 +88,7 @@ class Segment:
         try:
             return record_of(JournalEntry.model_validate_json(line, strict=True))
         except ValidationError as error:
-            raise JournalError(f"segment {self.name}, line {number}: {_words(error)}") from error
+            raise JournalError(f"segment {self.name}, line {number}: {first_problem(error)}") from error
 
 
 def encode_segment(header: SegmentHeader, lines: Sequence[bytes]) -> bytes:
@@ -109,7 +110,7 @@ def decode_segment(content: bytes, name: SegmentName, run_uid: str) -> Segment:
     try:
         header = SegmentHeader.model_validate_json(header_line, strict=True)
     except ValidationError as error:
-        raise JournalError(f"segment {name}, header: {_words(error)}") from error
+        raise JournalError(f"segment {name}, header: {first_problem(error)}") from error
     stated = SegmentName(header.level, header.sequence, header.epoch)
     if stated != name:
         raise JournalError(f"segment {name}: its header says that it is {stated}")
@@ -196,8 +197,3 @@ def _unpack(content: bytes, name: SegmentName) -> bytes:
     if not reader.eof or reader.unused_data:
         raise JournalError(f"segment {name}: the gzip file is cut short, or something follows it")
     return text
-
-
-def _words(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"field {'.'.join(map(str, first['loc'])) or '(root)'}: {first['msg']}"

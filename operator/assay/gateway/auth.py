@@ -19,10 +19,11 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from assay.adapters.kube import JSON, KubeClient, KubeRefused
+from assay.api.base import first_problem, written_by_newer
 from assay.api.labels import ATTEMPT_SERVICE_ACCOUNT, GATEWAY_AUDIENCE, ROLE, ROLE_ATTEMPT, TRY_SPEC
 from assay.api.tryspec import TrySpec
 from assay.core.names import try_prefix
-from assay.gateway.errors import Code, GatewayError
+from assay.gateway.errors import Code, GatewayError, outdated
 
 TOKEN_BYTES = 4096
 VERDICTS = 10_000
@@ -172,11 +173,12 @@ def _caller_from(pod: JSON, uid: str, namespace: str) -> Caller:
     if text is None:
         raise _forbidden(f"pod {name} lacks the annotation {TRY_SPEC}")
     try:
-        spec = TrySpec.model_validate_json(text)
+        spec = TrySpec.read_leniently(text)
     except ValidationError as error:
-        problem = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        raise _forbidden(f"annotation {TRY_SPEC} of pod {name}: {where}: {problem['msg']}") from None
+        what = f"annotation {TRY_SPEC} of pod {name}"
+        if written_by_newer(error):
+            raise outdated(what, error) from None
+        raise _forbidden(f"{what}: {first_problem(error)}") from None
     if spec.identity.namespace != namespace:
         raise _forbidden(f"the try of pod {name} belongs to namespace {spec.identity.namespace}")
     return Caller(pod_name=name, pod_uid=uid, spec=spec)

@@ -4,9 +4,11 @@ import json
 from enum import StrEnum
 
 from aiohttp import web
+from pydantic import ValidationError
 
 from assay.adapters import s3
 from assay.adapters.kube import KubeError, KubeRefused
+from assay.api.base import first_problem
 
 ERROR_HEADER = "X-Assay-Error"
 
@@ -37,6 +39,7 @@ class Code(StrEnum):
     STORAGE_REJECTED = "StorageRejected"
     NO_SUCH_BUCKET = "NoSuchBucket"
     KUBERNETES_UNAVAILABLE = "KubernetesUnavailable"
+    GATEWAY_OUTDATED = "GatewayOutdated"
     INTERNAL = "Internal"
 
 
@@ -68,6 +71,12 @@ def from_storage(error: s3.StorageError) -> GatewayError:
             return GatewayError(503, Code.NO_SUCH_BUCKET, message, retry_after=15)
         case _:
             return GatewayError(502, Code.STORAGE_REJECTED, message)
+
+
+def outdated(what: str, error: ValidationError) -> GatewayError:
+    """A record of a newer schema version: while the gateway is rolled out, another replica may read it."""
+    message = f"{what}: {first_problem(error)}; this gateway is older than what wrote it"
+    return GatewayError(503, Code.GATEWAY_OUTDATED, message, retry_after=5)
 
 
 def from_kube(error: KubeError) -> GatewayError:

@@ -6,9 +6,10 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from assay.adapters.s3 import AsyncS3Store, NoSuchKey, ObjectExists, StorageRejected
+from assay.api.base import written_by_newer
 from assay.api.evidence import Manifest
 from assay.gateway.auth import Caller
-from assay.gateway.errors import Code, GatewayError
+from assay.gateway.errors import Code, GatewayError, outdated
 from assay.gateway.evidence import MANIFEST
 from assay.gateway.settings import MIB, GatewaySettings
 from assay.gateway.streams import body_bytes
@@ -72,8 +73,10 @@ class Manifests:
 
 def _parsed(body: bytes) -> Manifest:
     try:
-        manifest = Manifest.model_validate_json(body)
+        manifest = Manifest.read_leniently(body)
     except ValidationError as error:
+        if written_by_newer(error):
+            raise outdated("the manifest", error) from None
         problems = error.errors(include_input=False, include_url=False)[:NAMED_IN_ERRORS]
         lines = [f"{'.'.join(str(part) for part in p['loc']) or 'manifest'}: {p['msg']}" for p in problems]
         raise GatewayError(422, Code.BAD_MANIFEST, "; ".join(lines)) from None
