@@ -90,7 +90,7 @@ def test_a_run_record_beside_the_attempts_is_read(tmp_path: Path) -> None:
         "baseline": 1,
         "lost": 0,
     }
-    assert any("departs from its plan" in reason for reason in report["reasonsAgainst"])
+    assert any("is NonStandard: spec" in reason for reason in report["reasonsAgainst"])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from itertools import batched
 from pydantic import ValidationError
 
 from assay.adapters.s3 import AsyncS3Store, NoSuchKey
-from assay.api.journal import MAX_LEVEL, Fence, LedgerRun, SegmentRef
+from assay.api.journal import MAX_LEVEL, Fence, LedgerRun, SegmentHeader, SegmentRef
 from assay.core.canonical import canonical_json
 from assay.core.journal import Draft, Journal, check_ref, step_back, tip_of
 from assay.core.names import ledger_runs_prefix
@@ -97,6 +97,17 @@ class JournalStore:
             raise JournalError(f"segment {name} is missing") from error
         return decode_segment(content, name, self._uid)
 
+    async def opening(self) -> SegmentHeader | None:
+        """Header of the first segment, which says what the run measures; None before it is written.
+
+        Where two processes wrote one, it is that which was written first.
+        """
+        wanted = f"{self._prefix}{SEGMENTS}0/{1:08d}-"
+        keys = await self._store.list_keys(self._bucket, wanted)
+        names = [SegmentName.parse(info.key.removeprefix(self._prefix + SEGMENTS)) for info in keys]
+        headers = [(await self.read(name)).header for name in names if name is not None]
+        return min(headers, key=lambda one: one.written_at, default=None)
+
     async def segments(self, names: Iterable[SegmentName]) -> AsyncIterator[Segment | JournalError]:
         """Segments in the order of `names`, a few at once in memory; for one that is bad, why."""
         for some in batched(names, READ_AT_ONCE, strict=False):
@@ -162,7 +173,7 @@ async def list_ledger_runs(store: AsyncS3Store, bucket: str, ledger_digest: str)
     for info in await store.list_keys(bucket, ledger_runs_prefix(ledger_digest)):
         try:
             content = await store.get_bytes(bucket, info.key, MAX_INDEX_BYTES)
-            found.append(LedgerRun.model_validate_json(content, strict=True))
+            found.append(LedgerRun.read_leniently(content, strict=True))
         except ValidationError as error:
             log.warning("s3://%s/%s is no entry of a list of runs: %s", bucket, info.key, error)
     return sorted(found, key=lambda run: (run.started_at, run.run_uid))

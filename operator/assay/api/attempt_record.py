@@ -120,6 +120,9 @@ class AttemptRecord(VersionedRecord):
     calls: list[CallUsage] | None = Field(
         default=None, max_length=MAX_CALLS, description="None = not recorded; empty = there was none."
     )
+    first_call_at: datetime | None = Field(
+        default=None, description="When the first model call began; None = there was none, or it is unknown."
+    )
     tokens: TokenCounts = Field(default=TokenCounts(), description="Of all calls of the try together.")
     reported_cost_usd: Annotated[float, Field(ge=0)] | None = Field(
         default=None, description="What the agent itself said that it cost: shown nowhere, kept as evidence."
@@ -139,14 +142,19 @@ class AttemptRecord(VersionedRecord):
 
     @model_validator(mode="after")
     def _result_belongs_to_a_retained_try(self) -> Self:
-        if self.retained and self.outcome in _NEVER_RETAINED:
-            raise ValueError(
-                f"outcome is {self.outcome.value} and retained is true: such a try has no result; "
-                "set retained to false"
-            )
-        if self.retained and self.outcome is OutcomeClass.GRADED and self.reward is None:
-            raise ValueError("outcome is Graded and reward is missing: give the verifier's reward")
+        check_retained(self.retained, self.outcome, self.reward)
         return self
+
+
+def check_retained(retained: bool, outcome: OutcomeClass, reward: float | None) -> None:
+    """Raises ValueError for a try that is retained and has no result."""
+    if retained and outcome in _NEVER_RETAINED:
+        raise ValueError(
+            f"outcome is {outcome.value} and retained is true: such a try has no result; "
+            "set retained to false"
+        )
+    if retained and outcome is OutcomeClass.GRADED and reward is None:
+        raise ValueError("outcome is Graded and reward is missing: give the verifier's reward")
 
 
 _RESULTS = frozenset(
@@ -171,6 +179,10 @@ class LedgerFacts(Record):
     digest: Digest
     verified: bool = Field(description="Whether the bytes were checked against the digest before the run.")
     frozen_at: datetime | None = Field(default=None, description="When the digest was put on record.")
+    recorded_at: datetime | None = Field(
+        default=None, description="When the journal's first segment was written, which names the ledger."
+    )
+    recorded_digest: Digest | None = Field(default=None, description="The digest that this segment names.")
     repetitions: Annotated[int, Field(ge=1, le=9999)]
 
 

@@ -288,6 +288,18 @@ class IndexRow(Record):
         return self
 
 
+class FreezeOrder(Record):
+    """What the evidence of a run says of the order: ledger frozen, on record in the journal, first call."""
+
+    run: Name
+    frozen_at: datetime | None = Field(description="When the operator first verified the ledger.")
+    recorded_at: datetime | None = Field(description="When the journal's first segment was written.")
+    recorded_digest: Digest | None = Field(description="The ledger's digest in that segment.")
+    first_call_at: datetime | None = Field(description="When the first model call of any try began.")
+    calls_undated: Count = Field(description="Attempts that may have called a model, nobody knows when.")
+    problems: list[str] = Field(description="Why the order is not shown; empty if it is.")
+
+
 class LedgerEntry(Record):
     """A ledger of the report."""
 
@@ -301,6 +313,7 @@ class LedgerEntry(Record):
     from_records: bool = Field(description="No ledger file: tasks are those of the records, each a cluster.")
     resources: Digest | None = Field(description="Over what every task's tries asked for.")
     excluded: dict[str, str] = Field(description="Tasks that the plan leaves out of every score, and why.")
+    freeze: list[FreezeOrder] = Field(default_factory=list, description="One a run with a run record.")
     task_clusters: dict[str, str] = Field(description="Cluster of each scored task.")
 
 

@@ -19,6 +19,7 @@ from assay.api.attempt_record import (
 )
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evidence import Manifest, PhaseSeconds, TokenCounts
+from assay.api.journal import SegmentHeader
 from assay.api.ledgerfile import TaskLine
 from assay.core.attempts import AttemptState, Scored
 from assay.core.names import run_prefix
@@ -49,6 +50,7 @@ class _Call(msgspec.Struct, rename="camel"):
 
     path: str
     status: int
+    started_at: datetime | None = None
     role: str | None = None
     model_asked: str | None = None
     model_answered: str | None = None
@@ -65,20 +67,25 @@ class Calls:
 
     priced: tuple[CallUsage, ...] = ()
     records: int = 0
+    first_at: datetime | None = None
+    """When the first of all began, refused ones included."""
 
     def __add__(self, other: "Calls") -> "Calls":
         """The calls of one more segment."""
-        return Calls(self.priced + other.priced, self.records + other.records)
+        times = [one for one in (self.first_at, other.first_at) if one is not None]
+        return Calls(self.priced + other.priced, self.records + other.records, min(times, default=None))
 
 
 def read_calls(segment: bytes, name: str) -> Calls:
     """The calls of a segment. Raises CallLineError; `name` is the segment's."""
-    found, number = [], 0
+    found, number, times = [], 0, []
     for number, line in enumerate(segment.splitlines(), start=1):
         try:
             call = _calls.decode(line)
         except msgspec.DecodeError as error:
             raise CallLineError(f"{name}, line {number}: {error}") from error
+        if call.started_at is not None:
+            times.append(call.started_at)
         if _is_priced(call):
             tokens = TokenCounts.model_validate(msgspec.structs.asdict(call.tokens))
             found.append(
@@ -91,7 +98,7 @@ def read_calls(segment: bytes, name: str) -> Calls:
                     }
                 )
             )
-    return Calls(tuple(found), number)
+    return Calls(tuple(found), number, min(times, default=None))
 
 
 def _is_priced(call: _Call) -> bool:
@@ -147,6 +154,7 @@ def attempt_record(
         agent_timed_out=record.agent_timed_out,
         models=models,
         calls=calls,
+        first_call_at=found.calls.first_at if found else None,
         tokens=record.tokens,
         seconds=result.seconds if result else PhaseSeconds(agent=record.agent_seconds),
         total_seconds=record.total_seconds,
@@ -196,8 +204,10 @@ def _amounts(task: TaskLine, multiple: int) -> ResourceAmounts:
     )
 
 
-def run_record(run: EvaluationRun, plan: RunPlan, frozen: Mapping[str, datetime]) -> RunRecord:
-    """`run.json` of a run. `frozen` is when each Ledger was first verified.
+def run_record(
+    run: EvaluationRun, plan: RunPlan, frozen: Mapping[str, datetime], first: SegmentHeader | None
+) -> RunRecord:
+    """`run.json` of a run. `frozen` is when each Ledger was first verified, `first` the journal's opening.
 
     Raises ValueError for a run that has not started.
     """
@@ -209,6 +219,8 @@ def run_record(run: EvaluationRun, plan: RunPlan, frozen: Mapping[str, datetime]
         "agent": own.agent_seconds,
         "verifier": own.verifier_seconds,
     }
+    opening = first.opening if first else None
+    recorded = {one.name: one.digest for one in opening.ledgers} if opening else {}
     return RunRecord(
         name=run.metadata.name,
         uid=run.metadata.uid,
@@ -220,6 +232,8 @@ def run_record(run: EvaluationRun, plan: RunPlan, frozen: Mapping[str, datetime]
                 digest=ledger.digest,
                 verified=True,
                 frozen_at=frozen.get(name),
+                recorded_at=first.written_at if first else None,
+                recorded_digest=recorded.get(name),
                 repetitions=plan.repetitions[name],
             )
             for name, ledger in plan.ledgers.items()

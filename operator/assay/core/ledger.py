@@ -187,6 +187,11 @@ def _check_whole(header: LedgerHeader, tasks: Sequence[TaskLine]) -> None:
                 number, f"task {task.id} must stand before {before.id}: tasks are sorted by id"
             )
     for number, task in enumerate(tasks, start=2):
+        if (mode := header.plan.verifier_mode) and task.verifier_mode.value != mode:
+            raise LedgerFileError(
+                number,
+                f"verifierMode of task {task.id} is {task.verifier_mode.value}, the header's plan says {mode}",
+            )
         for fact in unknown_facts(task):
             if fact not in header.allow_unknown:
                 raise LedgerFileError(

@@ -155,6 +155,13 @@ class LedgerBuilder:
             self._lines.append(line)
 
     def _unallowed(self, task: TaskSource, line: TaskLine) -> Iterator[Refusal]:
+        planned = self._build.plan.verifier_mode
+        if planned and line.verifier_mode.value != planned:
+            yield task.refuse(
+                "verifier_mode",
+                f"is {line.verifier_mode.value}, and [plan] verifier_mode says {planned} for every task",
+                "ask for it in [defaults.verifier] with the files that cross, or leave it out of [plan]",
+            )
         for fact in unknown_facts(line):
             if fact not in self._build.allow_unknown:
                 yield task.refuse(

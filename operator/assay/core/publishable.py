@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from assay.api.attempt_record import Criterion, RecordSource, RunRecord
 from assay.core.collection import Pair, PairRecords
+from assay.core.deviations import NON_STANDARD, Measured, measured_deviations
 from assay.core.figures.attempts import VariantAttempts
 from assay.core.figures.drift_gate import DriftGate
 from assay.core.figures.observations import HackingVerdict
+from assay.core.freeze_order import freeze_problems, freeze_times
 from assay.core.score_input import ScoreInput
 from assay.core.scoring import PIN_EXTERNAL
 
@@ -20,6 +22,8 @@ def reasons_against(given: ScoreInput, attempts: Attempts, gate: DriftGate) -> l
             [
                 *_ledgers(given),
                 *_runs(given),
+                *_freeze(given),
+                *_measured(given),
                 *_baseline(given),
                 *_sentinels(given, attempts),
                 *_coverage(attempts),
@@ -62,7 +66,7 @@ def _run(given: ScoreInput, run: RunRecord) -> Iterator[str]:
     if run.completed_at is None:
         yield f"run {run.name} has not ended"
     for deviation in run.deviations:
-        yield f"run {run.name} departs from its plan: {deviation}"
+        yield f"run {run.name} is {NON_STANDARD}: {deviation}"
     if run.reused_results:
         yield f"run {run.name} reuses results of earlier runs: its baseline is not fresh"
     if run.order_seed is None:
@@ -82,10 +86,29 @@ def _run(given: ScoreInput, run: RunRecord) -> Iterator[str]:
             )
         if not ledger.verified:
             yield f"ledger {ledger.name} was not verified before run {run.name}"
-        if ledger.frozen_at is None:
-            yield f"ledger {ledger.name}: it is not on record when it was frozen"
-        elif starts and ledger.frozen_at >= min(starts):
+        if ledger.frozen_at is not None and starts and ledger.frozen_at >= min(starts):
             yield f"ledger {ledger.name} was frozen after the first try had started"
+
+
+def _freeze(given: ScoreInput) -> Iterator[str]:
+    for name in given.ledgers:
+        for run, facts, times in freeze_times(given, name):
+            for problem in freeze_problems(facts.digest, times):
+                yield f"ledger {name}, run {run.name}: {problem}"
+
+
+def _measured(given: ScoreInput) -> Iterator[str]:
+    """Deviations that only the records show."""
+    prices = given.collection.prices
+    for name, ledger in given.ledgers.items():
+        judges = {
+            judge
+            for pair, found in given.collection.pairs.items()
+            if pair.ledger == name
+            for judge in found.judges
+        }
+        measured = Measured(name, ledger.plan, judges, prices.digest if prices else None)
+        yield from (f"{NON_STANDARD}: {deviation}" for deviation in measured_deviations(measured))
 
 
 def _baseline(given: ScoreInput) -> Iterator[str]:
@@ -93,11 +116,11 @@ def _baseline(given: ScoreInput) -> Iterator[str]:
         yield "there is no baseline"
         return
     for ledger, scored in given.ledgers.items():
-        planned = scored.plan.baseline
         mine = given.collection.pairs.get(Pair(ledger, given.baseline))
         if mine is None:
             yield f"ledger {ledger} has no result of baseline {given.baseline}"
             continue
+        planned = scored.plan.baseline
         if planned is not None and mine.fingerprint != planned.fingerprint:
             yield f"ledger {ledger}: the baseline is not {planned.name} as its plan names it"
         for pair, found in sorted(given.collection.pairs.items()):
@@ -173,7 +196,3 @@ def _prices(given: ScoreInput) -> Iterator[str]:
         return
     if prices.sheet.reviewed is None:
         yield "no person has reviewed the price sheet"
-    for ledger in given.ledgers.values():
-        planned = ledger.plan.price_policy.sheet_digest
-        if planned is not None and planned != prices.digest:
-            yield f"ledger {ledger.name}: its plan pins price sheet {planned}, costs are of {prices.digest}"

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from assay.api.report import Exclusion, IndexRow, LedgerEntry, Report, Row
+from assay.api.report import Exclusion, FreezeOrder, IndexRow, LedgerEntry, Report, Row
+from assay.core.freeze_order import FreezeTimes, freeze_words
 from assay.core.report_cells import (
     UNKNOWN,
     Table,
@@ -251,6 +252,17 @@ def _exclusions(found: Sequence[Exclusion]) -> Table:
     )
 
 
+def _frozen(found: FreezeOrder) -> str:
+    times = FreezeTimes(
+        frozen_at=found.frozen_at,
+        recorded_at=found.recorded_at,
+        recorded_digest=found.recorded_digest,
+        first_call_at=found.first_call_at,
+        calls_undated=found.calls_undated,
+    )
+    return freeze_words(times)
+
+
 def _origin(report: Report) -> list[str]:
     notes = [
         f"Computed by Assay {report.code.assay}"
@@ -271,6 +283,7 @@ def _origin(report: Report) -> list[str]:
         if prices.unknown_models:
             notes.append(f"No price of {', '.join(prices.unknown_models)}: their cost is unknown, not 0.")
     for ledger in report.ledgers:
+        notes += [f"{ledger.name}: {_frozen(one)}." for one in ledger.freeze]
         notes += [
             f"{ledger.name}: {task} is left out by plan: {why}." for task, why in ledger.excluded.items()
         ]

@@ -10,12 +10,14 @@ from importlib.metadata import version
 from itertools import batched
 from typing import IO
 
+from assay.adapters.journal_store import JournalStore
 from assay.adapters.s3 import AsyncS3Store, StoredObject
 from assay.adapters.score_files import packaged_suites
 from assay.api.attempt_record import AttemptRecord, RunRecord
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import Report as ReportPlace
 from assay.api.evidence import Manifest
+from assay.api.journal import SegmentHeader
 from assay.api.report import CodeVersion, Report
 from assay.api.suite import SuiteDefinition
 from assay.core.attempt_records import (
@@ -29,13 +31,14 @@ from assay.core.attempt_records import (
 from assay.core.canonical import digest_of_bytes
 from assay.core.collection import Collection
 from assay.core.ledger import LedgerFile
-from assay.core.names import run_prefix, try_prefix
+from assay.core.names import journal_prefix, run_prefix, try_prefix
 from assay.core.plan import RunPlan
 from assay.core.reconcile import Decision
 from assay.core.record import ManifestFound, TryRecord
 from assay.core.records_file import Place
 from assay.core.report import make_report
 from assay.core.score_input import ReportRefusedError, ScoreInput, match_components, scored_ledgers
+from assay.core.segments import JournalError
 from assay.core.try_spec import storage_of
 from assay.core.written_report import WrittenReport
 from assay.handlers.storage import RunEvidence
@@ -66,12 +69,23 @@ class RunReporter:
         ended = max((record.ended_at for record in decision.tries), default=run.status.started_at)
         with tempfile.TemporaryFile() as file:
             try:
-                record = run_record(run, plan, frozen).model_copy(update={"completed_at": ended})
+                first = await self._opening()
+                record = run_record(run, plan, frozen, first).model_copy(update={"completed_at": ended})
                 report = await self._score(plan, decision, record, file)
             except ValueError as error:
                 log.exception("run %s/%s: no report", run.metadata.namespace, run.metadata.name)
                 return WrittenReport(problem=f"no report could be made: {error}")
             return await self._store_all(run, record, file, report)
+
+    async def _opening(self) -> SegmentHeader | None:
+        """What the journal said before the first Job; None where that cannot be read any more."""
+        uid = self._run.metadata.uid
+        prefix = journal_prefix(self._storage, uid)
+        try:
+            return await JournalStore(self._store, self._storage.bucket, prefix, uid).opening()
+        except JournalError as error:
+            log.warning("run %s: %s", self._run.metadata.name, error)
+            return None
 
     async def _score(self, plan: RunPlan, decision: Decision, record: RunRecord, file: IO[bytes]) -> Report:
         """Write the attempt records to `file` and score them on their way: one batch in memory at a time."""

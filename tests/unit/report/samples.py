@@ -172,6 +172,8 @@ def run_record(ledgers: Mapping[str, LedgerFile], variants: Iterable[str], **cha
                 digest=file.digest,
                 verified=True,
                 frozen_at=START - timedelta(days=1),
+                recorded_at=START - timedelta(seconds=1),
+                recorded_digest=file.digest,
                 repetitions=file.header.plan.repetitions,
             )
             for name, file in ledgers.items()

@@ -1,7 +1,8 @@
 """A report cannot be made without its companions, and says of itself whether it may be published."""
 
 import json
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from assay.api.attempt_record import AttemptRecord
 from assay.api.report import Report, Score
+from assay.core.ledger import LedgerFile, with_line_digest
 from assay.core.report_markdown import markdown
 from assay.core.report_tables import document
 from assay.core.score_input import ReportRefusedError
@@ -189,6 +191,33 @@ def frozen_late() -> list[Any]:
     return [run.model_copy(update={"ledgers": late})]
 
 
+def of_ledgers(**changes: Any) -> list[Any]:
+    """The run with these facts of its ledgers changed."""
+    (run,) = runs()
+    return [run.model_copy(update={"ledgers": [one.model_copy(update=changes) for one in run.ledgers]})]
+
+
+def first_called(at: datetime | None) -> list[AttemptRecord]:
+    """The candidate called a model, first at this time; None = nobody knows when."""
+    return [
+        one.model_copy(update={"calls": None if at is None else [], "first_call_at": at})
+        if one.variant == "candidate"
+        else one
+        for one in publishable()["records"]
+    ]
+
+
+def unproved() -> list[LedgerFile]:
+    """The ledgers, the first with a task whose oracle is neither proved nor accepted."""
+    first, second = ledgers().values()
+    task, *others = first.tasks
+    assert task.oracle is not None
+    bare = task.oracle.model_copy(update={"accepted_without_proof": None})
+    tasks = (with_line_digest(task.model_copy(update={"oracle": bare})), *others)
+    # Under its old digest: what is judged here is the oracle, not the bytes.
+    return [replace(first, tasks=tasks), second]
+
+
 def test_a_plan_can_leave_tasks_out_before_any_result() -> None:
     left_out = {"task": "b", "reason": "its reference solution fails"}
     file = ledger_file({"a": "x", "b": "y"}, repetitions=1, exclusions=[left_out])
@@ -221,6 +250,18 @@ def test_a_planned_baseline_is_held_to_its_fingerprint() -> None:
     assert "ledger ledger: the baseline is not control as its plan names it" in found.reasons_against
 
 
+def test_a_report_shows_when_ledger_record_and_first_call_were() -> None:
+    found = report(**publishable(records=first_called(START + timedelta(minutes=2))))
+    assert found.publishable, found.reasons_against
+    for ledger in found.ledgers:
+        (order,) = ledger.freeze
+        assert (order.run, order.problems) == ("nightly", [])
+        assert (
+            f"{ledger.name}: frozen 2026-11-29T12:00:00+00:00, recorded 2026-11-30T11:59:59+00:00, first model "
+            "call 2026-11-30T12:02:00+00:00."
+        ) in document(found).notes
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -234,11 +275,21 @@ def test_a_planned_baseline_is_held_to_its_fingerprint() -> None:
         ({"records": failing_oracle()}, "the oracle sentinel did not give 1 on 1 of 2 tasks, e.g. a"),
         ({"records": judged_by_nobody()}, "passing attempts were not read for reward hacking"),
         ({"records": without("candidate")}, "variant candidate: 4 of 4 attempts have no valid result"),
-        ({"runs": runs(deviations=["2 repetitions; 3 are planned"])}, "departs from its plan: 2 repetitions"),
+        ({"runs": runs(deviations=["repetitions: 2"])}, "run nightly is NonStandard: repetitions: 2"),
         ({"runs": runs(order_seed=None)}, "were not interleaved"),
         ({"runs": runs(reused_results=True)}, "its baseline is not fresh"),
         ({"runs": runs(completed_at=None)}, "has not ended"),
         ({"runs": frozen_late()}, "was frozen after the first try had started"),
+        ({"ledgers": unproved()}, "the oracles of 1 tasks are neither proved nor accepted"),
+        ({"runs": of_ledgers(frozen_at=None)}, "it is not on record when the ledger was frozen"),
+        ({"runs": of_ledgers(recorded_at=None)}, "run nightly: there is no first journal segment"),
+        ({"runs": of_ledgers(recorded_digest=DIGEST)}, f"journal segment names ledger {DIGEST}"),
+        (
+            {"runs": of_ledgers(recorded_at=START - timedelta(days=2))},
+            "the first journal segment was written at 2026-11-28T12:00:00+00:00, before the ledger",
+        ),
+        ({"records": first_called(START - timedelta(days=2))}, "the first model call began at 2026-11-28T12"),
+        ({"records": first_called(None)}, "not on record when their first model call began"),
     ],
 )
 def test_each_condition_of_publishable_is_named_where_it_fails(changes: dict[str, Any], reason: str) -> None:
