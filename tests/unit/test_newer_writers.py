@@ -1,4 +1,4 @@
-"""Records that cross versions of Assay: what an older reader makes of a newer writer (docs/decisions/0011)."""
+"""Records that cross versions of Assay: what an older reader makes of a newer writer, docs/decisions/0011."""
 
 import json
 from collections.abc import Mapping
@@ -102,7 +102,7 @@ def test_an_older_operator_refuses_a_newer_journal_and_loses_nothing_of_it(line:
         lines[line] = json.dumps(json.loads(lines[line]) | {"energyJoules": 5}).encode()
         return lines
 
-    with pytest.raises(JournalError, match="energyJoules is not known .* a newer one wrote it"):
+    with pytest.raises(JournalError, match=r"energyJoules is not known .* a newer one wrote it"):
         decode_segment(rewrite(content, add), name, RUN_UID).records()
 
 

@@ -125,7 +125,7 @@ class TrySpec(VersionedRecord):
     gateway_url: str = Field(pattern=r"^https?://", max_length=300)
 
     def annotation(self) -> str:
-        """JSON for the pod: whatever equals its default is left out, so that older runners can read the rest."""
+        """JSON for the pod: what equals its default is left out, so that older runners can read the rest."""
         fields = self.model_dump(mode="json", exclude_defaults=True)
         return json.dumps({"schemaVersion": self.schema_version, **fields}, ensure_ascii=False)
 
