@@ -1,5 +1,6 @@
 """What a run's status says to a person, without a cluster."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -93,3 +94,36 @@ def test_the_verdict_stands_before_the_figures() -> None:
     refused = run(("Publishable", "False", "PrerequisitesMissing", "no baseline"))
     assert story.publishable(refused) == "NOT PUBLISHABLE: no baseline"
     assert story.publishable(run()).startswith("NOT PUBLISHABLE")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0, "0s"), (59, "59s"), (60, "1m"), (150, "2m30s"), (3600, "1h"), (3905, "1h5m"), (273_600, "3d4h")],
+)
+def test_a_duration_is_its_two_largest_units(seconds: int, shown: str) -> None:
+    assert story.duration(timedelta(seconds=seconds)) == shown
+
+
+@pytest.mark.parametrize(
+    ("conditions", "state"),
+    [
+        ([("Complete", "True", "AllRecorded", "")], "Complete"),
+        ([("Failed", "True", "NoValidAttempt", "")], "Failed"),
+        ([("Suspended", "True", "Requested", "")], "Suspended"),
+        ([("Suspended", "True", "ProviderAuth", "the key was refused")], "Stopped"),
+        ([("Progressing", "True", "Running", "")], "Running"),
+        ([("Progressing", "False", "WaitingForStorage", "")], "Waiting"),
+        ([], "Waiting"),
+    ],
+)
+def test_the_state_is_one_word(conditions: list[tuple[str, str, str, str]], state: str) -> None:
+    assert story.state(run(*conditions)) == state
+
+
+def test_the_rest_takes_as_long_as_the_part_so_far_lets_expect() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    begun = run(planned=10, recorded=2, invalid=2, waiting=6)
+    status = begun.status.model_copy(update={"started_at": start})
+    half = begun.model_copy(update={"status": status})
+    assert story.time_left(half, start + timedelta(minutes=4)) == "6m"
+    assert story.time_left(begun, start) is None, "nothing is known before the start"
