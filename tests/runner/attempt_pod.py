@@ -47,18 +47,34 @@ class AttemptPod:
     verifier_image: str | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     environment_variables: dict[str, str] = field(default_factory=dict)
+    try_number: int = 1
+    verify_only: dict[str, Any] | None = None
     uid: str = field(default_factory=lambda: str(uuid.uuid4()))
     runner: asyncio.subprocess.Process | None = None
     environment: Container = field(init=False)
     verifier: Container | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.environment = Container(self.folder / "environment", self.binary, self.network_namespace)
+        self.environment = self._container("environment")
         if self.separate:
-            self.verifier = Container(self.folder / "verifier", self.binary, self.network_namespace)
+            self.verifier = self._container("verifier")
         self.gateway.archives.setdefault(self.task.digest, self.task.archive())
         (self.folder / "try.json").write_text(json.dumps(self.spec()))
         (self.folder / "token").write_text(TOKEN)
+
+    def _container(self, name: str) -> Container:
+        # As the kubelet does it, every container's host has the pod's name.
+        return Container(self.folder / name, self.binary, self.network_namespace, self.name)
+
+    @property
+    def name(self) -> str:
+        return f"tiny-r0-t{self.try_number}-x7k2p"
+
+    @property
+    def siblings(self) -> list[Container]:
+        """The task's containers in the kubelet's order."""
+        agents = [] if self.verify_only else [self.environment]
+        return [*agents, *([self.verifier] if self.verifier else [])]
 
     def spec(self) -> dict[str, Any]:
         identity: dict[str, Any] = {
@@ -69,8 +85,8 @@ class AttemptPod:
             "task": "tests/tiny",
             "variant": "v",
             "repetition": 0,
-            "tryNumber": 1,
-            "jobName": "tiny-r0-t1",
+            "tryNumber": self.try_number,
+            "jobName": f"tiny-r0-t{self.try_number}",
         }
         wait = self.deadlines
         return {
@@ -95,6 +111,7 @@ class AttemptPod:
             },
             "storage": {"bucket": "evidence", "prefix": "runs/"},
             "gatewayUrl": self.gateway.url,
+            **({"verifyOnly": self.verify_only} if self.verify_only else {}),
         }
 
     @property
@@ -115,7 +132,7 @@ class AttemptPod:
             "PATH": os.environ["PATH"],
             "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
             "HOME": str(self.work),
-            "POD_NAME": "tiny-r0-t1-x7k2p",
+            "POD_NAME": self.name,
             "POD_UID": self.uid,
             "POD_NAMESPACE": "evals",
             "ASSAY_WORK": str(self.work),
@@ -141,7 +158,7 @@ class AttemptPod:
     async def main_containers(self) -> list[int]:
         """Run the siblings in the kubelet's order. Returns their exit codes."""
         codes = []
-        for container in [self.environment, *([self.verifier] if self.verifier else [])]:
+        for container in self.siblings:
             await container.start()
             codes.append(await container.ended())
             if codes[-1] != 0:
@@ -200,7 +217,7 @@ async def attempt_pod(**arguments: Any) -> AsyncIterator[AttemptPod]:
         pod.kill_runner()
         if pod.runner is not None:
             await pod.runner.wait()
-        for container in [pod.environment, *([pod.verifier] if pod.verifier else [])]:
+        for container in pod.siblings:
             container.kill()
             if container.process is not None:
                 await container.ended()

@@ -57,7 +57,7 @@ def make_pod(sandboxd: Path, network: PodNetwork, gateway: GatewayDouble, tmp_pa
     async def make(task: TaskFolder, agent: str = "oracle", **arguments: Any) -> AsyncIterator[AttemptPod]:
         spec = {"name": agent, **arguments.pop("agent_fields", {})}
         async with attempt_pod(
-            folder=tmp_path,
+            folder=arguments.pop("folder", tmp_path),
             binary=sandboxd,
             network_namespace=network,
             gateway=gateway,

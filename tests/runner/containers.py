@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 _START = """
 set -e
 root=$1; sock=$2; bin=$3
+[ -z "$4" ] || echo "$4" > /proc/sys/kernel/hostname
 mount -t tmpfs -o mode=755 container "$root"
 cd "$root"
 mkdir -p usr etc proc dev tmp app root assay/sock assay/bin var/tmp
@@ -37,8 +38,9 @@ exec chroot . /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr
 class Container:
     """One sibling: a socket folder that the runner shares, and a process that is PID 1 inside."""
 
-    def __init__(self, folder: Path, binary: Path, network: PodNetwork) -> None:
+    def __init__(self, folder: Path, binary: Path, network: PodNetwork, hostname: str = "") -> None:
         self.folder = folder
+        self._hostname = hostname
         self._network = network
         self.socket = folder / "sock" / "s"
         for name in ("root", "sock", "bin"):
@@ -54,7 +56,7 @@ class Container:
     async def _spawn(self, paths: list[str], output: IO[bytes]) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *self._network.inside("unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc"),
-            *("sh", "-c", _START, "container", *paths),
+            *("sh", "-c", _START, "container", *paths, self._hostname),
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,

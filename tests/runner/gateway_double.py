@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from assay.api.evidence import CallRecord, EvidenceFile, Manifest
+from assay.api.evidence import ARTIFACTS, CallRecord, EvidenceFile, Manifest
 
 Provider = Callable[[web.Request, dict[str, Any]], Awaitable[web.StreamResponse]]
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJhc3NheS1nYXRld2F5In0.c2lnbmF0dXJlLW9mLXRoZS1wb2Q"
@@ -26,6 +26,7 @@ class GatewayDouble:
     """What the runner sent, and how the gateway is to behave."""
 
     archives: dict[str, bytes] = field(default_factory=dict)
+    artifacts: dict[str, bytes] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     manifest_bytes: bytes | None = None
@@ -46,6 +47,15 @@ class GatewayDouble:
         lines = b"".join(data for path, data in sorted(self.files.items()) if path.startswith("calls/"))
         return [CallRecord.model_validate_json(line) for line in lines.splitlines()]
 
+    def next_try(self) -> Manifest:
+        """The manifest of the try that has ended; what it left to be judged can be read from now on."""
+        manifest = self.manifest
+        for file in manifest.files:
+            if file.path == ARTIFACTS:
+                self.artifacts[file.sha256] = self.files[file.path]
+        self.files, self.order, self.manifest_bytes = {}, [], None
+        return manifest
+
     def everything(self) -> bytes:
         """All bytes that left the pod."""
         return b"\n".join([*self.files.values(), self.manifest_bytes or b""])
@@ -53,6 +63,7 @@ class GatewayDouble:
     def application(self) -> web.Application:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_get("/v1/tasks/{digest}", self._task)
+        app.router.add_get("/v1/artifacts/{digest}", self._artifacts)
         app.router.add_put("/v1/evidence/{path:.*}", self._evidence)
         app.router.add_put("/v1/manifest", self._manifest)
         app.router.add_post("/v1/models/{index}/{rest:.*}", self._model)
@@ -71,6 +82,13 @@ class GatewayDouble:
                 status=404,
                 headers={"X-Assay-Error": "UnknownArchive"},
             )
+        return web.Response(body=data)
+
+    async def _artifacts(self, request: web.Request) -> web.StreamResponse:
+        self._check(request)
+        data = self.artifacts.get(request.match_info["digest"])
+        if data is None:
+            return web.Response(status=404, headers={"X-Assay-Error": "UnknownArtifacts"})
         return web.Response(body=data)
 
     async def _evidence(self, request: web.Request) -> web.StreamResponse:

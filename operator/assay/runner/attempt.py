@@ -36,7 +36,7 @@ _RESTARTED = "the runner's container restarted in the middle of the try; the age
 
 async def run_try(pod: Pod, end: PodEnd, isolation: IsolationProof) -> None:
     """Run the try that this pod is for; returns when the pod may end."""
-    siblings = Siblings(pod.paths.environment_socket, pod.paths.verifier_socket if pod.separate else None)
+    siblings = Siblings(*pod.siblings)
     state, scrubber = RunnerState(pod.paths.state), Scrubber()
     try:
         async with GatewayClient(pod.spec.gateway_url, pod.paths.token, scrubber.add) as client:
@@ -89,7 +89,7 @@ async def _save(context: TryContext, execution: Execution) -> bytes:
         "outcome %s, reward %s: %s", proposal.outcome, proposal.reward, proposal.reason or "as it should be"
     )
     try:
-        await upload_all(context, execution.prepared, deadline)
+        await upload_all(context, execution.prepared, execution.artifacts, deadline)
         proposal = _if_partial(context.evidence, proposal)
         result = _result(context, execution, proposal, round(time.monotonic() - began, 3))
         digest = await _write_manifest(context, result, deadline)
@@ -134,6 +134,7 @@ def _result(
         harness=harness_version(context.pod.commit),
         isolation=prepared.probes,
         flags=list(proposal.flags),
+        graded_as=proposal.graded_as,
     )
 
 
@@ -147,6 +148,7 @@ async def _write_manifest(context: TryContext, result: TryResult, deadline: Dead
         archive_digest=spec.task.archive_digest,
         files=context.evidence.files,
         result=result,
+        verify_only=spec.verify_only,
     )
     return await context.client.put_manifest(
         manifest.model_dump_json().encode(), Deadline(max(deadline.left, _MANIFEST_SECONDS))

@@ -5,7 +5,7 @@ never from what the agent logged; nothing that the agent writes can turn a verdi
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay.api.outcome import OutcomeClass
 from assay.runner.calls import CallSummary, fallback_after_refusal, trailing_fault, trailing_refusal
@@ -69,6 +69,8 @@ class Proposal:
     agent_timed_out: bool = False
     failure: Failure | None = None
     flags: tuple[str, ...] = ()
+    graded_as: OutcomeClass | None = None
+    """What the class would have been with a verdict, where the verifier began and there is none."""
 
 
 Ruling = tuple[OutcomeClass, str]
@@ -87,7 +89,20 @@ def classify(facts: Facts) -> Proposal:
         agent_timed_out=any(failure.type in _TIMEOUTS for failure in facts.failures),
         failure=facts.failures[0] if facts.failures else None,
         flags=_flags(facts, outcome),
+        graded_as=_graded_as(facts),
     )
+
+
+def _graded_as(facts: Facts) -> OutcomeClass | None:
+    if not facts.verifier_started or isinstance(facts.verdict, Verdict):
+        return None
+    judged = replace(
+        facts,
+        failures=[failure for failure in facts.failures if failure.phase != VERIFIER],
+        cancelled=False,
+        verdict=Verdict(0.0),
+    )
+    return next(ruling for rule in _RULES if (ruling := rule(judged)) is not None)[0]
 
 
 def _flags(facts: Facts, outcome: OutcomeClass) -> tuple[str, ...]:

@@ -58,8 +58,11 @@ async def _unusable(end: PodEnd, reason: str) -> None:
     )
     write_termination_message(paths.termination_log, message)
     end.over()
-    separate = paths.verifier_socket.parent.is_dir()
-    siblings = Siblings(paths.environment_socket, paths.verifier_socket if separate else None)
+    environment, verifier = (
+        socket if socket.parent.is_dir() else None
+        for socket in (paths.environment_socket, paths.verifier_socket)
+    )
+    siblings = Siblings(environment, verifier)
     await quit_siblings(siblings, end)
     await siblings.close()
 

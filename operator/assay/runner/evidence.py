@@ -13,6 +13,7 @@ from pathlib import Path
 from assay.api.evidence import EvidenceFile
 from assay.runner.files import FoundFile, LeftOut, read_pieces, walk
 from assay.runner.gateway_client import Deadline, GatewayClient, GatewayError, GatewayUnavailable, Pieces
+from assay.runner.sandbox import SandboxTransferError
 from assay.runner.scrub import Scrubber
 from assay.runner.state import RunnerState
 
@@ -109,6 +110,28 @@ class Evidence:
             log.warning("evidence %s was not uploaded: %s", path, error)
             self._failed[path] = str(error)
         except (GatewayError, OSError) as error:
+            log.warning("evidence %s is left out: %s", path, error)
+            self._omitted.append(LeftOut(path, str(error)[:500]))
+
+    async def try_exact(self, path: str, pieces: Pieces, deadline: Deadline) -> None:
+        """Upload a stream that is of use only as it is. Raises nothing: see `try_file`.
+
+        One that is above the limits, or that scrubbing would change, is an omission.
+        """
+        try:
+            size, digest = await asyncio.to_thread(lambda: _measure(pieces()))
+            scrubbed = await asyncio.to_thread(lambda: _measure(self._scrubber.stream(pieces())))
+            if size > min(self._limits.file_bytes, self._budget):
+                self._omitted.append(LeftOut(path, f"{size} bytes are above the limit"))
+            elif scrubbed != (size, digest):
+                self._omitted.append(LeftOut(path, "something in it looks like a credential"))
+            else:
+                await self._put(path, pieces, size, digest, deadline)
+                self._budget -= size
+        except GatewayUnavailable as error:
+            log.warning("evidence %s was not uploaded: %s", path, error)
+            self._failed[path] = str(error)
+        except (GatewayError, SandboxTransferError, OSError) as error:
             log.warning("evidence %s is left out: %s", path, error)
             self._omitted.append(LeftOut(path, str(error)[:500]))
 

@@ -1,10 +1,12 @@
 """The middle of a try: prepare, run Harbor's trial, say what came of it."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import assay
@@ -34,6 +36,8 @@ class Execution:
     proposal: Proposal | None = None
     seconds: PhaseSeconds = field(default_factory=PhaseSeconds)
     agent_version: str | None = None
+    artifacts: Path | None = None
+    """Folder of what crossed to a separate verifier, once that has begun."""
 
 
 async def execute(
@@ -47,7 +51,7 @@ async def execute(
     prepared = execution.prepared
     try:
         await _unless_ended(prepare(context, isolation, prepared), end)
-        await _try(context, end, execution)
+        await (_verify_again if context.pod.spec.verify_only else _try)(context, end, execution)
     except NotPrepared as error:
         execution.proposal = Proposal(error.outcome, str(error), flags=tuple(prepared.flags))
     except PodEnded:
@@ -60,47 +64,85 @@ async def execute(
 
 async def _try(context: TryContext, end: asyncio.Event, execution: Execution) -> None:
     # Harbor takes a second to import, which the preparation did meanwhile in a thread.
-    from assay.runner.harbor_environment import EnvironmentUnusable, PodContext
+    from assay.runner.harbor_environment import PodContext
     from assay.runner.model_gateway.serve import model_gateway
     from assay.runner.trial import TrialRun, run_trial
     from assay.runner.trial_config import keeps_processes, load_task, separate_verifier_forced, trial_config
-    from assay.runner.verifier_dockerfile import DockerfileNeedsBuild
 
     pod, spec, siblings = context.pod, context.pod.spec, context.siblings
     run = TrialRun()
     early = asyncio.create_task(upload_early(context, execution.prepared))
     try:
+        with _refusals_named():
+            task = load_task(pod.paths.task, spec)
+            keep = keeps_processes(task)
+            guard = TamperGuard(siblings.environment.client, pod.paths.tampered, not pod.separate, keep)
+            async with model_gateway(context) as access:
+                await run_trial(
+                    trial_config(spec, task, pod.paths, access),
+                    PodContext(siblings, pod.separate, spec.task.network, bool(spec.task.verifier_image)),
+                    guard,
+                    run,
+                    stop=end,
+                    agent_version=spec.agent.version,
+                    force_separate=separate_verifier_forced(task, spec),
+                    limit_seconds=_limit(pod),
+                )
+    finally:
+        early.cancel()
+        await asyncio.wait({early})
+    if run.verifier_started and pod.separate:
+        execution.artifacts = pod.paths.trial / "artifacts"
+    _conclude(context, run, guard, execution)
+
+
+async def _verify_again(context: TryContext, end: asyncio.Event, execution: Execution) -> None:
+    from assay.runner.harbor_environment import PodContext
+    from assay.runner.trial import TrialRun
+    from assay.runner.trial_config import load_task, trial_config
+    from assay.runner.verify_again import run_verifier
+
+    pod, spec = context.pod, context.pod.spec
+    run = TrialRun()
+    with _refusals_named():
         task = load_task(pod.paths.task, spec)
-        keep = keeps_processes(task)
-        guard = TamperGuard(siblings.environment.client, pod.paths.tampered, not pod.separate, keep)
-        async with model_gateway(context) as access:
-            await run_trial(
-                trial_config(spec, task, pod.paths, access),
-                PodContext(siblings, pod.separate, spec.task.network, bool(spec.task.verifier_image)),
-                guard,
-                run,
-                stop=end,
-                agent_version=spec.agent.version,
-                force_separate=separate_verifier_forced(task, spec),
-                limit_seconds=_limit(pod),
-            )
+        await run_verifier(
+            trial_config(spec, task, pod.paths, None),
+            PodContext(context.siblings, pod.separate, spec.task.network, bool(spec.task.verifier_image)),
+            run,
+            artifacts=pod.paths.artifacts,
+            stop=end,
+            limit_seconds=_limit(pod),
+        )
+    _conclude(context, run, None, execution)
+    proposal, judged = execution.proposal, spec.verify_only
+    if proposal and judged and proposal.outcome is OutcomeClass.GRADED:
+        # What the agent did decides the class as much as the verdict: a fallback model, a full context.
+        execution.proposal = replace(proposal, outcome=judged.graded_as)
+
+
+@contextlib.contextmanager
+def _refusals_named() -> Iterator[None]:
+    """Raises NotPrepared for what Harbor or this runner refuses about a task."""
+    from assay.runner.harbor_environment import EnvironmentUnusable
+    from assay.runner.verifier_dockerfile import DockerfileNeedsBuild
+
+    try:
+        yield
     except (EnvironmentUnusable, DockerfileNeedsBuild) as error:
         raise NotPrepared(OutcomeClass.SETUP_FAILED, str(error)) from error
     except (ValueError, OSError, ImportError) as error:
         # Harbor's constructor checks the task, the agent's name and its arguments.
         log.exception("Harbor refused the trial")
         raise NotPrepared(OutcomeClass.SETUP_FAILED, f"Harbor refused the trial: {error}") from error
-    finally:
-        early.cancel()
-        await asyncio.wait({early})
-    _conclude(context, run, guard, execution)
 
 
-def _conclude(context: TryContext, run: "TrialRun", guard: TamperGuard, execution: Execution) -> None:
+def _conclude(context: TryContext, run: "TrialRun", guard: TamperGuard | None, execution: Execution) -> None:
     from assay.runner.trial import phase_seconds, trial_verdict
 
     execution.seconds = phase_seconds(run.result)
-    execution.agent_version = run.result.agent_info.version if run.result else None
+    agent_ran = run.result is not None and context.pod.spec.verify_only is None
+    execution.agent_version = run.result.agent_info.version if run.result and agent_ran else None
     flags = [*execution.prepared.flags, *context.calls.flags]
     execution.proposal = classify(
         Facts(
@@ -113,8 +155,8 @@ def _conclude(context: TryContext, run: "TrialRun", guard: TamperGuard, executio
             has_models=any(model.role != "judge" for model in context.pod.spec.models),
             agent_memory_kills=run.agent_memory_kills,
             verifier_memory_kills=run.verifier_memory_kills,
-            tamper_persists=guard.persists,
-            flags=[*flags, *(["tamperSuspected"] if guard.suspected else [])],
+            tamper_persists=guard is not None and guard.persists,
+            flags=[*flags, *(["tamperSuspected"] if guard is not None and guard.suspected else [])],
         )
     )
 

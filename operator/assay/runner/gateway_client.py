@@ -116,12 +116,20 @@ class GatewayClient:
 
         Raises DigestMismatch, GatewayRefused, GatewayUnavailable.
         """
+        await self._fetch("task archive", "tasks", digest, target, deadline)
+
+    async def fetch_artifacts(self, digest: str, target: Path, deadline: Deadline) -> None:
+        """Download the artefacts that this try judges; as `fetch_archive`."""
+        await self._fetch("artefacts", "artifacts", digest, target, deadline)
+
+    async def _fetch(self, what: str, route: str, digest: str, target: Path, deadline: Deadline) -> None:
         partial = target.with_name(target.name + ".partial")
 
         async def once() -> None:
             found = hashlib.sha256()
-            async with self.session.get(f"{self._base}/v1/tasks/{digest}", headers=self.headers()) as answer:
-                await _check(f"fetching task archive {digest}", answer)
+            url = f"{self._base}/v1/{route}/{digest}"
+            async with self.session.get(url, headers=self.headers()) as answer:
+                await _check(f"fetching {what} {digest}", answer)
                 with partial.open("wb") as file:
                     async for chunk in answer.content.iter_chunked(CHUNK):
                         found.update(chunk)
@@ -129,12 +137,12 @@ class GatewayClient:
             if f"sha256:{found.hexdigest()}" != digest:
                 partial.unlink()
                 raise DigestMismatch(
-                    f"the stored task archive has digest sha256:{found.hexdigest()}, "
-                    f"but the ledger froze {digest}"
+                    f"{what}: what is stored has digest sha256:{found.hexdigest()}, "
+                    f"but what was put on record is {digest}"
                 )
             partial.replace(target)
 
-        await self._patiently(f"fetching task archive {digest}", once, deadline)
+        await self._patiently(f"fetching {what} {digest}", once, deadline)
 
     async def put_evidence(
         self, path: str, pieces: Pieces, size: int, sha256: str, deadline: Deadline
@@ -221,6 +229,6 @@ async def _check(what: str, answer: aiohttp.ClientResponse) -> None:
 
 def _evidence_file(path: str, body: bytes) -> EvidenceFile:
     try:
-        return EvidenceFile.model_validate_json(body)
+        return EvidenceFile.read_leniently(body)
     except ValidationError as error:
         raise ValueError(f"uploading {path}: the gateway's answer is not an EvidenceFile") from error

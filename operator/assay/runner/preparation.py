@@ -10,7 +10,8 @@ from typing import Any
 
 from assay.api.evidence import IsolationProbe
 from assay.api.outcome import OutcomeClass
-from assay.runner.archive import BadArchive, extract_task
+from assay.api.tryspec import TrySpec
+from assay.runner.archive import BadArchive, extract_artifacts, extract_task
 from assay.runner.context import TryContext
 from assay.runner.gateway_client import Deadline, DigestMismatch, GatewayClient, GatewayError, GatewayRefused
 from assay.runner.isolation import IsolationAbsent
@@ -52,15 +53,19 @@ async def prepare(context: TryContext, isolation: IsolationProof, found: Prepare
     await _all(
         _isolate(isolation, found),
         _fetch_task(pod, context.client, Deadline(setup)),
-        context.siblings.environment.wait_ready(pod.pending_seconds),
-        asyncio.to_thread(_import_harbor, pod.spec.agent.name, bool(pod.spec.models)),
+        _fetch_artifacts(pod, context.client, Deadline(setup)),
+        context.siblings.all[0].wait_ready(pod.pending_seconds),
+        asyncio.to_thread(_import_harbor, pod.spec),
     )
 
 
-def _import_harbor(agent: str, with_models: bool) -> None:
+def _import_harbor(spec: TrySpec) -> None:
     """Import what the trial needs while the containers start: an agent with litellm takes ten seconds."""
+    if spec.verify_only:
+        importlib.import_module("assay.runner.verify_again")
+        return
     importlib.import_module("assay.runner.trial")
-    importlib.import_module("assay.runner.trial_config").import_agent(agent, with_models)
+    importlib.import_module("assay.runner.trial_config").import_agent(spec.agent.name, bool(spec.models))
 
 
 def check_pin(pod: Pod, found: Prepared) -> None:
@@ -92,6 +97,21 @@ async def _fetch_task(pod: Pod, client: GatewayClient, deadline: Deadline) -> No
     archive = pod.paths.work / "task.tar"
     await client.fetch_archive(pod.spec.task.archive_digest, archive, deadline)
     await asyncio.to_thread(extract_task, archive, pod.paths.task)
+    archive.unlink()
+
+
+async def _fetch_artifacts(pod: Pod, client: GatewayClient, deadline: Deadline) -> None:
+    """Fetch what this try judges again, if it does."""
+    judged = pod.spec.verify_only
+    if judged is None:
+        return
+    archive = pod.paths.work / "artifacts.tar"
+    try:
+        await client.fetch_artifacts(judged.artifacts_digest, archive, deadline)
+    except DigestMismatch as error:
+        # Of one try, so it says nothing of the ledger that all tries share.
+        raise NotPrepared(OutcomeClass.SETUP_FAILED, str(error)) from error
+    await asyncio.to_thread(extract_artifacts, archive, pod.paths.artifacts)
     archive.unlink()
 
 

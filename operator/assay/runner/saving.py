@@ -1,11 +1,15 @@
 """What of a try goes where in the evidence."""
 
 import logging
+from functools import partial
+from pathlib import Path
 
+from assay.api.evidence import ARTIFACTS
 from assay.runner.context import TryContext
 from assay.runner.gateway_client import Deadline, GatewayError
 from assay.runner.model_gateway.call_log import upload_segments
 from assay.runner.preparation import Prepared
+from assay.runner.sandbox.archive import pack_chunks
 
 log = logging.getLogger(__name__)
 
@@ -20,12 +24,19 @@ async def upload_early(context: TryContext, prepared: Prepared) -> None:
         log.warning("the first documents are uploaded at the end: %s", error)
 
 
-async def upload_all(context: TryContext, prepared: Prepared, deadline: Deadline) -> None:
-    """Upload everything that the try left and the gateway does not hold. Raises GatewayError, OSError."""
+async def upload_all(
+    context: TryContext, prepared: Prepared, artifacts: Path | None, deadline: Deadline
+) -> None:
+    """Upload everything that the try left and the gateway does not hold. Raises GatewayError, OSError.
+
+    `artifacts` is the folder of what crossed to a separate verifier; None where nothing did.
+    """
     paths, evidence = context.pod.paths, context.evidence
     context.calls.close_segment()
     await _upload_beginning(context, prepared, deadline)
     await upload_segments(paths.calls, evidence, deadline)
+    if artifacts is not None:
+        await evidence.try_exact(ARTIFACTS, partial(pack_chunks, artifacts), deadline)
     await evidence.put_folder("trial", paths.trial, deadline)
     await evidence.put_folder("tampered", paths.tampered, deadline)
     await evidence.put_omissions(deadline)

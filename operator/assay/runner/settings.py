@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from assay.api.base import first_problem
 from assay.api.ledgerfile import VerifierMode
 from assay.api.tryspec import TrySpec
 
@@ -51,6 +52,11 @@ class Paths:
         return self.work / "task"
 
     @property
+    def artifacts(self) -> Path:
+        """What crossed to the verifier of the try that is judged again."""
+        return self.work / "artifacts"
+
+    @property
     def trials(self) -> Path:
         return self.work / "trials"
 
@@ -89,6 +95,13 @@ class Pod:
     def separate(self) -> bool:
         return self.spec.task.verifier_mode is VerifierMode.SEPARATE
 
+    @property
+    def siblings(self) -> tuple[Path | None, Path | None]:
+        """Sockets of the environment and of the verifier, where the pod has them."""
+        paths = self.paths
+        environment = None if self.spec.verify_only else paths.environment_socket
+        return environment, paths.verifier_socket if self.separate else None
+
 
 def load_pod(environment: Mapping[str, str] = os.environ) -> Pod:
     """Read everything that the pod gives the runner. Raises SettingsError."""
@@ -116,9 +129,7 @@ def _read_spec(path: Path) -> TrySpec:
             f"cannot read the try spec {path}: {error.strerror}; is the volume mounted?"
         ) from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise SettingsError(f"the try spec {path} is invalid at {field}: {first['msg']}") from error
+        raise SettingsError(f"the try spec {path} is invalid: {first_problem(error)}") from error
 
 
 def _required(environment: Mapping[str, str], name: str) -> str:

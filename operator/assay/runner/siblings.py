@@ -39,15 +39,23 @@ class Sibling:
 
 
 class Siblings:
-    """The environment, and in separate mode the verifier."""
+    """The environment, unless the try only verifies, and in separate mode the verifier."""
 
-    def __init__(self, environment: Path, verifier: Path | None) -> None:
-        self.environment = Sibling("environment", environment)
+    def __init__(self, environment: Path | None, verifier: Path | None) -> None:
+        self._environment = Sibling("environment", environment) if environment else None
         self.verifier = Sibling("verifier", verifier) if verifier else None
 
     @property
+    def environment(self) -> Sibling:
+        """The agent's container. A try that only verifies has none, and nothing of it may ask for one."""
+        if self._environment is None:
+            raise RuntimeError("a try that only verifies has no environment")
+        return self._environment
+
+    @property
     def all(self) -> list[Sibling]:
-        return [self.environment, *([self.verifier] if self.verifier else [])]
+        """In the order in which they run."""
+        return [one for one in (self._environment, self.verifier) if one is not None]
 
     async def quit_all(self) -> None:
         """Tell every sibling to quit, also one that has yet to start. Runs until all did.

@@ -96,15 +96,22 @@ async def run_trial(
         if force_separate:
             trial.task.config.verifier.environment_mode = VerifierEnvironmentMode.SEPARATE
         _watch(trial, pod, guard, run, agent_version)
-        tap = _ExceptionTap(run)
-        trial.logger.addHandler(tap)
-        try:
-            await _until_done_or_stopped(trial, pod, run, stop, limit_seconds)
-        finally:
-            trial.logger.removeHandler(tap)
-            # Absent where Harbor was cut off before it began.
-            with contextlib.suppress(RuntimeError):
-                run.result = trial.result
+        await drive_trial(trial, pod, run, stop, limit_seconds)
+
+
+async def drive_trial(
+    trial: Trial, pod: PodContext, run: TrialRun, stop: asyncio.Event, limit_seconds: float
+) -> None:
+    """Run a trial that is set up to its end, as `run_trial` does."""
+    tap = _ExceptionTap(run)
+    trial.logger.addHandler(tap)
+    try:
+        await _until_done_or_stopped(trial, pod, run, stop, limit_seconds)
+    finally:
+        trial.logger.removeHandler(tap)
+        # Absent where Harbor was cut off before it began.
+        with contextlib.suppress(RuntimeError):
+            run.result = trial.result
     _record_failures(run)
     if run.verifier_started:
         before = 0 if pod.separate else run.agent_memory_kills
@@ -138,9 +145,6 @@ async def _until_done_or_stopped(
 def _watch(
     trial: Trial, pod: PodContext, guard: TamperGuard, run: TrialRun, agent_version: str | None
 ) -> None:
-    async def on_start(event: TrialHookEvent) -> None:
-        run.result = event.result
-
     async def on_agent_start(event: TrialHookEvent) -> None:
         found = event.result.agent_info.version
         if agent_version is not None and found != agent_version:
@@ -160,12 +164,21 @@ def _watch(
         except SandboxError as error:
             raise GuardFailed(f"the agent's phase could not be closed: {error}") from error
 
+    trial.add_hook(TrialEvent.AGENT_START, on_agent_start)
+    trial.add_hook(TrialEvent.AGENT_END, on_agent_end)
+    watch_verifier(trial, run)
+
+
+def watch_verifier(trial: Trial, run: TrialRun) -> None:
+    """Note in `run` when the trial and its verifier begin."""
+
+    async def on_start(event: TrialHookEvent) -> None:
+        run.result = event.result
+
     async def on_verification(event: TrialHookEvent) -> None:
         run.verifier_started = True
 
     trial.add_hook(TrialEvent.START, on_start)
-    trial.add_hook(TrialEvent.AGENT_START, on_agent_start)
-    trial.add_hook(TrialEvent.AGENT_END, on_agent_end)
     trial.add_hook(TrialEvent.VERIFICATION_START, on_verification)
 
 
