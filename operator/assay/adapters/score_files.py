@@ -10,7 +10,7 @@ from assay.api.attempt_record import AttemptRecord, RunRecord
 from assay.api.price_sheet import PriceSheet
 from assay.api.report import Report
 from assay.api.suite import SuiteDefinition
-from assay.core.records_file import Place, read_records
+from assay.core.records_file import Place, read_structs
 from assay.core.suites import SuiteError, parse_suite
 
 
@@ -19,10 +19,10 @@ class ScoreFileError(ValueError):
 
 
 def stream_records(paths: Iterable[Path]) -> Iterator[tuple[Place, AttemptRecord]]:
-    """The records of all files, one line in memory at a time. Raises RecordsError, OSError."""
+    """The records of all files as structs, one line in memory at a time. Raises RecordsError, OSError."""
     for path in paths:
         with path.open("rb") as file:
-            yield from read_records(file, str(path))
+            yield from read_structs(file, str(path))
 
 
 def read_run(path: Path) -> RunRecord:

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from assay.api.attempt_record import AttemptRecord, RecordSource, ResourceAmounts, ResourceUse
 from assay.api.outcome import OutcomeClass
 from assay.core.canonical import digest_of
+from assay.core.deviations import ReadBy
 from assay.core.prices import Cost, Prices
+from assay.core.record_structs import as_struct, content_of
 from assay.core.record_totals import Attempt, Replaced, first_try_reward, kept_of
 from assay.core.records_file import Place, RecordsError
 
@@ -48,6 +50,11 @@ class PairRecords:
     flags: set[str] = field(default_factory=set)
     starts: list[datetime] = field(default_factory=list)
     """Start of each first try, as far as known."""
+    first_call: datetime | None = None
+    """When the first model call of any try began."""
+    calls_undated: int = 0
+    """Retained tries that may have called a model, nobody knows when."""
+    judges: set[ReadBy] = field(default_factory=set)
     resources: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Digests of what was asked for, by task."""
 
@@ -85,7 +92,8 @@ class Collection:
                 gc.enable()
 
     def add(self, place: Place, record: AttemptRecord) -> None:
-        """Add a record. The very same record again changes nothing."""
+        """Add a record or its struct. The very same record again changes nothing."""
+        record = as_struct(record)
         pair = Pair(sys.intern(record.ledger), sys.intern(record.variant))
         task = sys.intern(record.task)
         self._check_ledger(place, record)
@@ -122,6 +130,13 @@ class Collection:
         found.agents.add((harness.agent, harness.agent_version))
         found.models.update(record.models)
         found.flags.update(record.flags)
+        found.judges.update(
+            ReadBy(one.criterion.value, one.model, one.prompt_digest) for one in record.judgements
+        )
+        if record.first_call_at is not None:
+            found.first_call = min(found.first_call or record.first_call_at, record.first_call_at)
+        elif record.retained and record.calls != []:
+            found.calls_undated += 1
         for call in record.calls or ():
             if call.model is not None:
                 self.called_models.add(call.model)
@@ -132,7 +147,8 @@ class Collection:
         asked = (*_values(use.requested), *_values(use.limit))
         known = self._resource_digests.get(asked)
         if known is None:
-            asked_for = use.model_dump(mode="json", exclude={"peak"}, exclude_none=True)
+            model = ResourceUse.model_validate(use, from_attributes=True)
+            asked_for = model.model_dump(mode="json", exclude={"peak"}, exclude_none=True)
             known = self._resource_digests[asked] = digest_of(asked_for)
         return known
 
@@ -173,7 +189,7 @@ class Collection:
         return found
 
     def _is_new(self, place: Place, pair: Pair, task: str, record: AttemptRecord) -> bool:
-        content = hashlib.blake2b(record.model_dump_json().encode(), digest_size=16).digest()
+        content = hashlib.blake2b(content_of(record), digest_size=16).digest()
         identity = (pair, task, record.repetition, record.try_number)
         if identity not in self._seen:
             self._seen[identity] = content, place

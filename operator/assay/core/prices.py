@@ -2,14 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
+from typing import NamedTuple
 
 from assay.api.attempt_record import CallUsage
 from assay.api.evidence import TokenCounts
 from assay.api.price_sheet import ModelPrices, PriceSheet, Rates, TierRates
 from assay.core.canonical import digest_of
 
-PER_MILLION = Decimal(1_000_000)
+_PRICE_PLACES = 10
+"""Decimal places of a price, which is for a million tokens."""
+_TOKEN_PLACES = _PRICE_PLACES + 6
+_EXACT = Context(prec=60)
 STANDARD_TIERS = frozenset({None, "default", "standard", "auto"})
 """Names under which providers bill at their list price."""
 
@@ -29,6 +33,7 @@ class Prices:
         self.sheet = sheet
         self.digest = digest_of(sheet)
         self._models: Mapping[str, ModelPrices] = {one.model: one for one in sheet.models}
+        self._cards: dict[tuple[str | None, str | None], _Card | str] = {}
 
     @property
     def models(self) -> frozenset[str]:
@@ -37,66 +42,109 @@ class Prices:
 
     def of_call(self, call: CallUsage) -> Cost:
         """Cost of one call at its own tier."""
-        if call.model is None:
-            return Cost(None, "a call names no model")
-        prices = self._models.get(call.model)
-        if prices is None:
-            return Cost(None, f"the price sheet has no model {call.model}")
-        tier: TierRates | None = prices
-        if call.service_tier not in STANDARD_TIERS:
-            tier = prices.service_tiers.get(call.service_tier or "")
-        if tier is None:
-            return Cost(None, f"the price sheet has no service tier {call.service_tier} of {call.model}")
-        return _priced(call.tokens, tier)
+        return self.of_calls([call])
 
     def of_calls(self, calls: Iterable[CallUsage] | None) -> Cost:
         """Cost of all calls of a try: unknown if one of them is. A try that made no call costs 0."""
         if calls is None:
             return Cost(None, "the calls were not recorded")
-        total = Decimal()
+        total = 0
         for call in calls:
-            cost = self.of_call(call)
-            if cost.usd is None:
-                return cost
-            total += cost.usd
-        return Cost(total)
+            key = call.model, call.service_tier
+            card = self._cards.get(key) or self._cards.setdefault(key, self._card(*key))
+            units = card if isinstance(card, str) else _units(call.tokens, card)
+            if isinstance(units, str):
+                return Cost(None, units)
+            total += units
+        return Cost(Decimal(total).scaleb(-_TOKEN_PLACES, _EXACT))
+
+    def _card(self, model: str | None, service_tier: str | None) -> "_Card | str":
+        """The tier that a call is billed by, or why its cost is not known."""
+        if model is None:
+            return "a call names no model"
+        prices = self._models.get(model)
+        if prices is None:
+            return f"the price sheet has no model {model}"
+        tier: TierRates | None = prices
+        if service_tier not in STANDARD_TIERS:
+            tier = prices.service_tiers.get(service_tier or "")
+        if tier is None:
+            return f"the price sheet has no service tier {service_tier} of {model}"
+        long = [(one.above_input_tokens, _whole(one.rates)) for one in tier.long]
+        return _Card(_whole(tier.rates), tuple(reversed(long)))
 
 
-def _priced(tokens: TokenCounts, tier: TierRates) -> Cost:
-    if tokens.input is None or tokens.output is None:
-        return Cost(None, "a call has no token counts")
-    rates = tier.rates
-    for long in tier.long:
-        if tokens.input > long.above_input_tokens:
-            rates = long.rates
-    total, rest = Decimal(), tokens.input
+class _WholeRates(NamedTuple):
+    """Rates as whole numbers of 10⁻¹⁰ USD per million tokens. None: no price of its own."""
+
+    input: int
+    output: int
+    cache_read: int | None
+    cache_write_5m: int | None
+    cache_write_1h: int | None
+    reasoning: int | None
+
+
+class _Card(NamedTuple):
+    """Rates of one tier; `long` from the highest threshold down."""
+
+    rates: _WholeRates
+    long: tuple[tuple[int, _WholeRates], ...]
+
+
+def _whole(rates: Rates) -> _WholeRates:
+    def units(price: Decimal) -> int:
+        return int(price.scaleb(_PRICE_PLACES))
+
+    def own(price: Decimal | None, holder: Decimal) -> int | None:
+        return None if price is None or price == holder else units(price)
+
     hour = rates.cache_write_5m if rates.cache_write_1h is None else rates.cache_write_1h
-    # Who reports writes without an hour's kind has none: OpenAI's answers know one kind only.
-    hours = (
-        0 if tokens.cache_write_1h is None and tokens.cache_write_5m is not None else tokens.cache_write_1h
+    return _WholeRates(
+        input=units(rates.input),
+        output=units(rates.output),
+        cache_read=own(rates.cache_read, rates.input),
+        cache_write_5m=own(rates.cache_write_5m, rates.input),
+        cache_write_1h=own(hour, rates.input),
+        reasoning=own(rates.reasoning, rates.output),
     )
+
+
+def _units(tokens: TokenCounts, card: _Card) -> int | str:
+    """What a call cost in 10⁻¹⁶ USD, exact; or why it is not known."""
+    if tokens.input is None or tokens.output is None:
+        return "a call has no token counts"
+    rates = card.rates
+    for above, long in card.long:
+        if tokens.input > above:
+            rates = long
+            break
+    hours = tokens.cache_write_1h
+    if hours is None and tokens.cache_write_5m is not None:
+        hours = 0  # who reports writes without an hour's kind has none: OpenAI's answers know one kind only
+    rest, total = tokens.input, 0
     for count, price, kind in (
         (tokens.cache_read, rates.cache_read, "cache reads"),
         (tokens.cache_write_5m, rates.cache_write_5m, "cache writes"),
-        (hours, hour, "cache writes of an hour"),
+        (hours, rates.cache_write_1h, "cache writes of an hour"),
     ):
-        if price is None or price == rates.input:
+        if price is None:
             continue
         if count is None:
-            return Cost(None, f"a call does not say its {kind}, which have a price of their own")
+            return f"a call does not say its {kind}, which have a price of their own"
         total += count * price
         rest -= count
     if rest < 0:
-        return Cost(None, "a call counts more cached tokens than input tokens")
-    return _with_output(total + rest * rates.input, tokens, rates)
+        return "a call counts more cached tokens than input tokens"
+    output = _output_units(tokens.output, tokens.reasoning, rates)
+    return output if isinstance(output, str) else total + rest * rates.input + output
 
 
-def _with_output(total: Decimal, tokens: TokenCounts, rates: Rates) -> Cost:
-    output, reasoning = tokens.output or 0, tokens.reasoning
-    if rates.reasoning is None or rates.reasoning == rates.output:
-        return Cost((total + output * rates.output) / PER_MILLION)
+def _output_units(output: int, reasoning: int | None, rates: _WholeRates) -> int | str:
+    if rates.reasoning is None:
+        return output * rates.output
     if reasoning is None:
-        return Cost(None, "a call does not say its reasoning tokens, which have a price of their own")
+        return "a call does not say its reasoning tokens, which have a price of their own"
     if reasoning > output:
-        return Cost(None, "a call counts more reasoning tokens than output tokens")
-    return Cost((total + reasoning * rates.reasoning + (output - reasoning) * rates.output) / PER_MILLION)
+        return "a call counts more reasoning tokens than output tokens"
+    return reasoning * rates.reasoning + (output - reasoning) * rates.output

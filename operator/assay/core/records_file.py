@@ -1,11 +1,12 @@
 """Reads `attempts.jsonl` as a stream: every line is checked, and none is dropped in silence."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from assay.api.attempt_record import AttemptRecord
+from assay.core.record_structs import RecordNotPlain, as_struct, decode_record
 
 MAX_LINE_BYTES = 32 << 20
 
@@ -14,8 +15,7 @@ class RecordsError(ValueError):
     """The records cannot be scored; the message names the file, the line, the field and the fix."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a record stands."""
 
     file: str
@@ -27,6 +27,21 @@ class Place:
 
 def read_records(lines: Iterable[bytes], file: str) -> Iterator[tuple[Place, AttemptRecord]]:
     """The records of a file, line by line with its newlines. Raises RecordsError at the first bad line."""
+    for place, line in _places(lines, file):
+        yield place, _record(line, place)
+
+
+def read_structs(lines: Iterable[bytes], file: str) -> Iterator[tuple[Place, AttemptRecord]]:
+    """As `read_records`, several times faster: structs (`record_structs`) that are read like records."""
+    for place, line in _places(lines, file):
+        try:
+            struct = decode_record(line)
+        except RecordNotPlain:
+            struct = as_struct(_record(line, place))
+        yield place, struct
+
+
+def _places(lines: Iterable[bytes], file: str) -> Iterator[tuple[Place, bytes]]:
     number = 0
     for number, line in enumerate(lines, start=1):
         place = Place(file, number)
@@ -36,7 +51,7 @@ def read_records(lines: Iterable[bytes], file: str) -> Iterator[tuple[Place, Att
             )
         if len(line) > MAX_LINE_BYTES:
             raise RecordsError(f"{place}: the line has {len(line)} bytes; at most {MAX_LINE_BYTES} are read")
-        yield place, _record(line, place)
+        yield place, line
     if number == 0:
         raise RecordsError(f"{file}: the file is empty; give the attempts.jsonl of a run or an import")
 

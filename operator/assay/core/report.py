@@ -1,6 +1,6 @@
 """Makes the report: every figure of every row, with its companions, from collected records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,12 +18,14 @@ from assay.core.figures.passk import pass_k
 from assay.core.figures.rates import AttemptRates, Rate, attempt_rates
 from assay.core.figures.repeat_noise import RepeatNoise, repeat_noise
 from assay.core.figures.scores import Label, Score, clusters_of, score, scores_by, strict_scores
+from assay.core.freeze_order import freeze_times
 from assay.core.observe import attempts_of
 from assay.core.outcomes import TABLE
 from assay.core.publishable import reasons_against
 from assay.core.record_totals import Kept, Replaced
 from assay.core.report_index import IndexInput, index_rows
 from assay.core.score_input import ReportRefusedError, ScoredLedger, ScoreInput
+from assay.core.usage import UsageFigures, usage_of
 
 LABELS: tuple[Label, ...] = ("category", "language", "difficulty")
 MAX_K = 5
@@ -39,7 +41,7 @@ class RowFigures:
     error: SamplingError | None
     noise: RepeatNoise
     rates: AttemptRates
-    kept: Sequence[Kept]
+    usage: UsageFigures
 
 
 def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
@@ -64,7 +66,7 @@ def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
         records=given.collection.records,
         baseline=given.baseline,
         suite=given.suite.label if given.suite else None,
-        ledgers=[_ledger(given.collection, ledger) for ledger in given.ledgers.values()],
+        ledgers=[_ledger(given, ledger) for ledger in given.ledgers.values()],
         prices=_prices(given.collection),
         vector=_rows(given, figures, shifts),
         index=indices,
@@ -111,7 +113,7 @@ def _figures(given: ScoreInput) -> dict[Pair, RowFigures]:
                 error=sampling_error(strict_scores(attempts), clusters) if found.strict is not None else None,
                 noise=repeat_noise(attempts),
                 rates=attempt_rates(attempts),
-                kept=_kept(records, attempts),
+                usage=usage_of(_kept(records, attempts)),
             )
     return figures
 
@@ -226,7 +228,7 @@ def _row(
         shift=to_api.shift(shift, given.baseline or "", adjusted) if shift else None,
         shift_reason=None if shift else _no_shift(given, pair, row),
         rates=_rates(row, records),
-        usage=to_api.usage(row.kept),
+        usage=to_api.usage(row.usage),
         replaced=to_api.replaced(records.replaced if records else Replaced()),
         tries=records.tries if records else 0,
         outcomes={outcome: records.outcomes[outcome] for outcome in sorted(records.outcomes)}
@@ -270,7 +272,7 @@ def _harness(records: PairRecords | None) -> api.Harness:
     )
 
 
-def _ledger(collection: Collection, ledger: ScoredLedger) -> api.LedgerEntry:
+def _ledger(given: ScoreInput, ledger: ScoredLedger) -> api.LedgerEntry:
     benchmark = ledger.benchmark
     return api.LedgerEntry(
         name=ledger.name,
@@ -281,8 +283,9 @@ def _ledger(collection: Collection, ledger: ScoredLedger) -> api.LedgerEntry:
         clusters=len({facts.cluster for facts in ledger.tasks.tasks}),
         repetitions=ledger.tasks.repetitions,
         from_records=ledger.file is None,
-        resources=resource_digest(collection.pairs, ledger.name),
+        resources=resource_digest(given.collection.pairs, ledger.name),
         excluded={one.task: one.reason for one in ledger.plan.exclusions},
+        freeze=[to_api.freeze_order(*one) for one in freeze_times(given, ledger.name)],
         task_clusters={facts.task: facts.cluster for facts in ledger.tasks.tasks},
     )
 

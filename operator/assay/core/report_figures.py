@@ -1,6 +1,6 @@
 """From the figures' exact values to the report's fields."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,7 @@ from assay.core.figures import index as index_figures
 from assay.core.figures.clustered import Interval, SamplingError
 from assay.core.figures.drift import Drift
 from assay.core.figures.holm import AdjustedP
-from assay.core.figures.known_means import KnownMean, known_mean
+from assay.core.figures.known_means import KnownMean
 from assay.core.figures.paired import PairedShift
 from assay.core.figures.passk import PassK
 from assay.core.figures.rates import Rate, SuiteRate
@@ -19,7 +19,8 @@ from assay.core.figures.repeat_noise import RepeatNoise
 from assay.core.figures.scores import GroupScore, Score
 from assay.core.figures.signflip import SignFlipTest
 from assay.core.freeze_order import FreezeTimes, freeze_problems
-from assay.core.record_totals import TOKEN_KINDS, Kept, Replaced
+from assay.core.record_totals import TOKEN_KINDS, Replaced
+from assay.core.usage import UsageFigures
 
 _CENT_PLACES = Decimal("0.000001")
 
@@ -183,15 +184,15 @@ def known(found: KnownMean) -> api.KnownMean:
     return api.KnownMean.model_validate(_known(found, number))
 
 
-def usage(kept: Sequence[Kept]) -> api.Usage:
+def usage(found: UsageFigures) -> api.Usage:
     """What the retained tries took."""
+    cost = _cost(found.cost_usd)
+    gaps = "; ".join(sorted(found.cost_gaps)[:5])
     return api.Usage(
-        tokens=_token_means(
-            {kind: [one.tokens[place] for one in kept] for place, kind in enumerate(TOKEN_KINDS)}
-        ),
-        cost_usd=_costs(kept),
-        agent_seconds=known(known_mean(one.agent_seconds for one in kept)),
-        total_seconds=known(known_mean(one.total_seconds for one in kept)),
+        tokens=api.TokenMeans.model_validate({kind: known(one) for kind, one in found.tokens.items()}),
+        cost_usd=cost.model_copy(update={"reason": gaps or cost.reason}),
+        agent_seconds=known(found.agent_seconds),
+        total_seconds=known(found.total_seconds),
     )
 
 
@@ -208,16 +209,6 @@ def replaced(found: Replaced) -> api.ReplacedTries:
             }
         ),
     )
-
-
-def _token_means(values: Mapping[str, Iterable[int | None]]) -> api.TokenMeans:
-    return api.TokenMeans.model_validate({kind: known(known_mean(found)) for kind, found in values.items()})
-
-
-def _costs(kept: Sequence[Kept]) -> api.KnownCost:
-    found = _cost(known_mean(one.cost.usd for one in kept))
-    reasons = sorted({one.cost.reason for one in kept if one.cost.reason})
-    return found.model_copy(update={"reason": "; ".join(reasons[:5]) or found.reason})
 
 
 def _cost(found: KnownMean) -> api.KnownCost:

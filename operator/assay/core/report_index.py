@@ -12,6 +12,7 @@ from assay.core.figures.index import ComponentPlan, ComponentResult, Index, Inde
 from assay.core.figures.paired import PairedShift
 from assay.core.figures.rates import Rate, suite_rate
 from assay.core.score_input import ScoreInput
+from assay.core.usage import pooled_usage
 
 if TYPE_CHECKING:
     from assay.core.report import RowFigures
@@ -97,7 +98,6 @@ def _row(
     pairs = given.pairs(variant)
     rows = {name: given.figures[pair] for name, pair in pairs.items()}
     paired = [given.shifts[pair] for pair in pairs.values() if pair in given.shifts]
-    kept = [one for row in rows.values() for one in row.kept]
     baseline = given.given.baseline
     sentinel = given.given.sentinel(variant)
     return api.IndexRow(
@@ -127,7 +127,7 @@ def _row(
         refusal=_rate(given, {name: row.rates.refusal for name, row in rows.items()}),
         fallback=_rate(given, {name: row.rates.fallback for name, row in rows.items()}),
         blocked=_rate(given, {name: row.rates.blocked for name, row in rows.items()}),
-        pooled=to_api.usage(kept),
+        pooled=to_api.usage(pooled_usage([row.usage for row in rows.values()])),
         rank=rank,
     )
 

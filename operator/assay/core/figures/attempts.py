@@ -4,12 +4,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from assay.core.figures.observations import FiguresError, LedgerTasks, Observation
 
 
-@dataclass(frozen=True, slots=True)
+class TaskRewards(NamedTuple):
+    """Rewards of one task's attempts: valid ones, all planned (0 without a result), valid first tries."""
+
+    valid: tuple[float, ...]
+    strict: tuple[float, ...]
+    first_try: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class VariantAttempts:
     """All observations of one variant; `by_task` names every task of the ledger, in the ledger's order.
 
@@ -32,18 +41,26 @@ class VariantAttempts:
             one for observations in self.by_task.values() for one in observations if one.reward is not None
         ]
 
+    @cached_property
+    def rewards(self) -> Mapping[str, TaskRewards]:
+        """The rewards of every task."""
+        return {task: self._rewards_of(found) for task, found in self.by_task.items()}
+
+    def _rewards_of(self, found: tuple[Observation, ...]) -> TaskRewards:
+        missing = (0.0,) * (self.ledger.repetitions - len(found))
+        return TaskRewards(
+            valid=tuple([one.reward for one in found if one.reward is not None]),
+            strict=tuple([one.reward or 0.0 for one in found]) + missing,
+            first_try=tuple([one.first_try_reward for one in found if one.first_try_reward is not None]),
+        )
+
     def strict_rewards(self, task: str) -> tuple[float, ...]:
         """Rewards of all planned attempts of a task, 0 where there is no valid result."""
-        found = tuple(one.reward or 0.0 for one in self.by_task[task])
-        return found + (0.0,) * (self.ledger.repetitions - len(found))
+        return self.rewards[task].strict
 
     def valid_rewards(self, task: str) -> tuple[float, ...]:
         """Rewards of the attempts of a task that have one."""
-        return tuple(one.reward for one in self.by_task[task] if one.reward is not None)
-
-    def first_try_rewards(self, task: str) -> tuple[float, ...]:
-        """What the first tries of a task's attempts gave, where that was a valid result."""
-        return tuple(one.first_try_reward for one in self.by_task[task] if one.first_try_reward is not None)
+        return self.rewards[task].valid
 
 
 def collect(

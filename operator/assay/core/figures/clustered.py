@@ -4,13 +4,14 @@ Tasks of one cluster are not independent evidence. The primary error is CR2 with
 of freedom, never below the error of independent tasks; CR1 with G - 1 is the second line.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import repeat
 from math import fsum, sqrt
 
-from assay.core.figures.scores import TaskScores, mean
+from assay.core.figures.scores import TaskScores, exact_sum, mean
 from assay.core.figures.student import t_quantile
 
 CONFIDENCE = 0.95
@@ -107,9 +108,14 @@ def interval(centre: Fraction | float, standard_error: float, degrees_of_freedom
 
 
 def _sum_of_squares(values: Iterable[Fraction], centre: Fraction) -> float:
-    return fsum(float(value - centre) ** 2 for value in values)
+    counts = Counter(value.as_integer_ratio() for value in values)
+    return fsum(
+        square
+        for (top, bottom), count in counts.items()
+        for square in repeat(float(Fraction(top, bottom) - centre) ** 2, count)
+    )
 
 
 def _cluster_residuals(groups: Iterable[list[Fraction]], centre: Fraction) -> list[float]:
     """u_g, the sum of a cluster's scores minus their number times the centre: exact until rounded once."""
-    return [float(sum(values, Fraction()) - len(values) * centre) for values in groups]
+    return [float(exact_sum(values) - len(values) * centre) for values in groups]

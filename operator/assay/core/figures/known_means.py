@@ -33,18 +33,26 @@ class KnownMean:
 
 def known_mean(values: Iterable[Decimal | float | None]) -> KnownMean:
     """Mean and total over the values that are not None; a float counts as the decimal that it prints as."""
-    whole, decimals, known, planned = 0, Decimal(), 0, 0
+    given = list(values)
+    known = [value for value in given if value is not None]
+    whole = sum(value for value in known if isinstance(value, int))
     with localcontext(prec=_DIGITS):
-        for value in values:
-            planned += 1
-            if value is None:
-                continue
-            known += 1
-            if isinstance(value, int):
-                whole += value
-            else:
-                decimals += value if isinstance(value, Decimal) else Decimal(repr(value))
+        rest = sum((_decimal(value) for value in known if not isinstance(value, int)), Decimal())
+    return _mean(whole + Fraction(rest), len(known), len(given))
+
+
+def pooled_mean(means: Iterable[KnownMean]) -> KnownMean:
+    """The mean over all values that the means are of."""
+    parts = list(means)
+    total = sum((one.total for one in parts if one.total is not None), Fraction())
+    return _mean(total, sum(one.n for one in parts), sum(one.planned for one in parts))
+
+
+def _mean(total: Fraction, known: int, planned: int) -> KnownMean:
     if not known:
         return KnownMean(None, None, 0, planned, f"none of {planned} values is known")
-    total = whole + Fraction(decimals)
     return KnownMean(total / known, total, known, planned)
+
+
+def _decimal(value: Decimal | float) -> Decimal:
+    return value if isinstance(value, Decimal) else Decimal(repr(value))

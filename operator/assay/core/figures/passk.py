@@ -1,13 +1,14 @@
 """pass@k and pass^k (method §4.2): would one of k attempts pass, would all of k."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import comb
 
 from assay.core.figures.attempts import VariantAttempts
-from assay.core.figures.scores import mean
+from assay.core.figures.scores import exact_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def pass_hat(n: int, successes: int, k: int) -> Fraction | None:
 
 def pass_k(attempts: VariantAttempts, k: int) -> PassK:
     """pass@k and pass^k of a variant on a ledger, k from 1."""
-    valid = [attempts.valid_rewards(task) for task in attempts.by_task]
+    valid = [one.valid for one in attempts.rewards.values()]
     fewest = min(map(len, valid))
     reason = None
     if fewest < k:
@@ -56,13 +57,21 @@ def pass_k(attempts: VariantAttempts, k: int) -> PassK:
     tasks, total = len(valid), sum(map(len, valid))
     if reason is not None:
         return PassK(k, None, None, None, None, tasks, total, fewest, reason)
-    own = [(len(rewards), round(sum(rewards))) for rewards in valid]
-    planned = [(attempts.ledger.repetitions, successes) for _, successes in own]
+    own = Counter((len(rewards), round(sum(rewards))) for rewards in valid)
+    planned: Counter[tuple[int, int]] = Counter()
+    for (_, successes), count in own.items():
+        planned[attempts.ledger.repetitions, successes] += count
     return PassK(k, *_both(own, k), *_both(planned, k), tasks, total, fewest)
 
 
-def _both(tasks: Iterable[tuple[int, int]], k: int) -> tuple[Fraction | None, Fraction | None]:
-    counted = list(tasks)
-    at = (pass_at(n, successes, k) for n, successes in counted)
-    hat = (pass_hat(n, successes, k) for n, successes in counted)
-    return mean(value for value in at if value is not None), mean(value for value in hat if value is not None)
+def _both(tasks: Counter[tuple[int, int]], k: int) -> tuple[Fraction | None, Fraction | None]:
+    """Means over tasks; `tasks` counts them by their attempts and successes."""
+    return _mean(pass_at, tasks, k), _mean(pass_hat, tasks, k)
+
+
+def _mean(
+    figure: Callable[[int, int, int], Fraction | None], tasks: Counter[tuple[int, int]], k: int
+) -> Fraction | None:
+    known = [(value, count) for (n, won), count in tasks.items() if (value := figure(n, won, k)) is not None]
+    tasks_known = sum(count for _, count in known)
+    return exact_sum(count * value for value, count in known) / tasks_known if known else None

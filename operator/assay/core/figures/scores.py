@@ -1,6 +1,6 @@
 """Scores: the mean over tasks of each task's mean (method §4.1), strict and valid side by side (BAR 1)."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,7 +59,15 @@ class GroupScore:
 def mean(values: Iterable[Fraction]) -> Fraction | None:
     """Exact mean; None of nothing."""
     known = list(values)
-    return _sum(known) / len(known) if known else None
+    return exact_sum(known) / len(known) if known else None
+
+
+def mean_of_means(groups: Iterable[tuple[float, ...]]) -> Fraction | None:
+    """Mean over groups of each one's mean reward, exact; groups without a reward are left out."""
+    # Few groups differ: equal ones are counted, and each different one is a fraction once.
+    counts = Counter(groups)
+    n = sum(counts.values()) - counts.pop((), 0)
+    return _total((exact_mean(rewards), count) for rewards, count in counts.items()) / n if n else None
 
 
 def strict_scores(attempts: VariantAttempts) -> dict[str, Fraction]:
@@ -87,14 +95,6 @@ def scores_by(attempts: VariantAttempts, label: Label) -> tuple[GroupScore, ...]
     return tuple(GroupScore(label, value, _score_of(attempts, groups[value])) for value in order)
 
 
-def cluster_mean(scores: TaskScores, clusters: Mapping[str, str]) -> Fraction | None:
-    """Mean over clusters of the mean of their tasks' scores; `clusters` maps task to cluster."""
-    groups: dict[str, list[Fraction]] = defaultdict(list)
-    for task, value in scores.items():
-        groups[clusters[task]].append(value)
-    return mean(_sum(values) / len(values) for values in groups.values())
-
-
 def clusters_of(tasks: Iterable[TaskFacts]) -> dict[str, str]:
     """Task id to cluster."""
     return {facts.task: facts.cluster for facts in tasks}
@@ -102,32 +102,41 @@ def clusters_of(tasks: Iterable[TaskFacts]) -> dict[str, str]:
 
 def _score_of(attempts: VariantAttempts, tasks: Iterable[TaskFacts]) -> Score:
     clusters = clusters_of(tasks)
-    valid = {task: attempts.valid_rewards(task) for task in clusters}
-    first = {task: attempts.first_try_rewards(task) for task in clusters}
-    some, some_first = any(valid.values()), any(first.values())
-    strict = {task: exact_mean(attempts.strict_rewards(task)) for task in clusters}
+    rewards = [attempts.rewards[task] for task in clusters]
+    valid, first = [one.valid for one in rewards], [one.first_try for one in rewards]
+    some, some_first = any(valid), any(first)
     planned = attempts.ledger.repetitions
-    padded = (exact_mean(rewards + (0.0,) * (planned - len(rewards))) for rewards in first.values())
+    padded = (found + (0.0,) * (planned - len(found)) for found in first)
+    groups: dict[str, list[float]] = defaultdict(list)
+    for one, cluster in zip(rewards, clusters.values(), strict=True):
+        groups[cluster] += one.strict
     return Score(
-        strict=mean(strict.values()) if some else None,
-        valid=mean(exact_mean(rewards) for rewards in valid.values() if rewards),
-        cluster_mean=cluster_mean(strict, clusters) if some else None,
-        first_try_strict=mean(padded) if some_first else None,
-        first_try_valid=mean(exact_mean(rewards) for rewards in first.values() if rewards),
+        strict=mean_of_means(one.strict for one in rewards) if some else None,
+        valid=mean_of_means(valid),
+        # Each task has the same number of strict rewards, so a cluster's mean is that of its tasks' means.
+        cluster_mean=mean_of_means(map(tuple, groups.values())) if some else None,
+        first_try_strict=mean_of_means(padded) if some_first else None,
+        first_try_valid=mean_of_means(first),
         tasks=len(clusters),
-        tasks_valid=sum(map(bool, valid.values())),
-        clusters=len(set(clusters.values())),
+        tasks_valid=sum(map(bool, valid)),
+        clusters=len(groups),
         attempts_planned=len(clusters) * planned,
-        attempts_valid=sum(map(len, valid.values())),
-        first_tries_valid=sum(map(len, first.values())),
+        attempts_valid=sum(map(len, valid)),
+        first_tries_valid=sum(map(len, first)),
         reason=None if some else f"none of {len(clusters) * planned} planned attempts has a valid result",
         first_try_reason=None if some_first else "no first try gave a valid result",
     )
 
 
-def _sum(values: Iterable[Fraction]) -> Fraction:
-    """Exact sum, by denominator first: many times faster than adding fractions one by one."""
+def exact_sum(values: Iterable[Fraction]) -> Fraction:
+    """Exact sum."""
+    return _total((value, 1) for value in values)
+
+
+def _total(counted: Iterable[tuple[Fraction, int]]) -> Fraction:
+    """Sum of values times counts, by denominator first: many times faster than adding one by one."""
     numerators: dict[int, int] = defaultdict(int)
-    for value in values:
-        numerators[value.denominator] += value.numerator
+    for value, count in counted:
+        top, bottom = value.as_integer_ratio()
+        numerators[bottom] += top * count
     return sum((Fraction(top, bottom) for bottom, top in numerators.items()), Fraction())

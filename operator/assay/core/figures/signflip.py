@@ -17,7 +17,7 @@ from assay.core.figures.convolution import (
     tail_probability,
 )
 from assay.core.figures.power import SIGNIFICANCE
-from assay.core.figures.scores import TaskScores
+from assay.core.figures.scores import TaskScores, exact_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ def sign_flip_test(strata: Sequence[Stratum]) -> SignFlipTest:
 
 def _weighted_cluster_totals(stratum: Stratum) -> list[Fraction]:
     """Sum of differences of each cluster, over the number of tasks of the stratum."""
-    totals: dict[str, Fraction] = defaultdict(Fraction)
+    groups: dict[str, list[Fraction]] = defaultdict(list)
     for task, difference in stratum.differences.items():
-        totals[stratum.clusters[task]] += difference
-    return [total / len(stratum.differences) for total in totals.values()]
+        groups[stratum.clusters[task]].append(difference)
+    return [exact_sum(values) / len(stratum.differences) for values in groups.values()]
 
 
 def _flipped(totals: list[int]) -> Distribution:

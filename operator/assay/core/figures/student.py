@@ -24,16 +24,17 @@ def t_quantile(p: float, df: float) -> float:
         return 0.0
     if p < 0.5:
         return -t_quantile(1 - p, df)
-    low, high = 0.0, 1.0
-    while t_cdf(high, df) < p:
-        low, high = high, high * 2
-    # Bisection to the last bit: some 60 steps, and never a wrong root.
-    while low < (middle := (low + high) / 2) < high:
-        if t_cdf(middle, df) < p:
-            low = middle
-        else:
-            high = middle
-    return high
+    t = 0.0
+    while t_cdf(max(1.0, 2 * t), df) < p:
+        t = max(1.0, 2 * t)
+    # The distribution is concave here: Newton's steps from below come ever closer and never pass the root.
+    while (step := (p - t_cdf(t, df)) / _density(t, df)) > t * 4e-16:
+        t += step
+    return t
+
+
+def _density(t: float, df: float) -> float:
+    return exp(_log_gamma_step(df / 2) - log(df * pi) / 2 - (df + 1) / 2 * log1p(t * t / df))
 
 
 def _beta_tail(odds: float, a: float) -> float:
