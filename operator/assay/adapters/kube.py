@@ -85,10 +85,11 @@ class KubeClient:
         config: KubeConfig,
         connections: int = 32,
         answered: Callable[[str, str], None] = lambda verb, code: None,
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         """`answered` is told of each request: its verb, and the HTTP status or "none" for no answer."""
         self.config, self._answered = config, answered
-        self._connections = connections
+        self._connections, self._request_seconds = connections, request_seconds
         self._session: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
 
@@ -96,7 +97,7 @@ class KubeClient:
         context = self.config.ssl_context()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=context, limit=self._connections),
-            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=self._request_seconds),
         )
         # Watches hold their connections, so they must not take those of requests.
         self._watches = aiohttp.ClientSession(

@@ -1,6 +1,7 @@
 """How commands reach the cluster: the options that all of them share, and the runs that are there."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ import msgspec
 import typer
 from pydantic import ValidationError
 
-from assay.adapters.kube import KubeClient, KubeRefused, KubeUnavailable
+from assay.adapters.kube import REQUEST_SECONDS, KubeClient, KubeRefused, KubeUnavailable
 from assay.adapters.kube_config import KubeConfig, load_kube_config
 from assay.api.evaluation_run import EvaluationRun
 from assay.cli.output import InputError, expected_errors, explained
@@ -20,6 +21,10 @@ RUN_FAILED = 4
 """Exit status where the run ended without the coverage that it asks for, or without any valid attempt."""
 RUN_STOPPED = 5
 """Exit status where the run goes no further without somebody's decision."""
+
+TIMEOUT_VARIABLE = "ASSAY_REQUEST_SECONDS"
+"""How long one request to the API server may take."""
+MOST_SECONDS = 3600
 
 GROUP_PATH = "/apis/assay.dev/v1alpha1"
 
@@ -85,8 +90,10 @@ def with_cluster[T](
     with expected_errors():
         config = load_kube_config(kubeconfig=kubeconfig, context=context)
 
+        seconds = _request_seconds()
+
         async def connected() -> T:
-            async with KubeClient(config) as client:
+            async with KubeClient(config, request_seconds=seconds) as client:
                 return await work(Cluster(client, namespace or config.namespace))
 
         try:
@@ -96,6 +103,17 @@ def with_cluster[T](
         except KubeRefused as error:
             raise InputError(_refused(config, error)) from error
     raise AssertionError("expected_errors ends the command")
+
+
+def _request_seconds() -> float:
+    text = os.environ.get(TIMEOUT_VARIABLE, "")
+    try:
+        seconds = float(text) if text else REQUEST_SECONDS
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds <= MOST_SECONDS:
+        raise InputError(f"{TIMEOUT_VARIABLE} is {text!r}: give seconds, above 0 and at most {MOST_SECONDS}")
+    return seconds
 
 
 def _refused(config: KubeConfig, error: KubeRefused) -> str:

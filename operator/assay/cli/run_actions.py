@@ -1,7 +1,7 @@
 """`assay suspend`, `resume` and `cancel`: what a person may do to a run that goes on."""
 
 import asyncio
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -26,15 +26,26 @@ def suspend(
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="Also end the live tries; they count against no limit.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Start no new try; live ones finish and count.
+    """Start no new try; live ones finish and count, unless they are to stop.
 
     Example:
 
         kubectl assay suspend nightly
     """
-    _set_suspend(run, True, "suspended: live tries finish", namespace, context, kubeconfig, dry_run)
+    words = "suspended: live tries are stopped" if stop else "suspended: live tries finish"
+    spec = {"suspend": True, "suspendPolicy": "Stop" if stop else "Drain"}
+
+    async def change(cluster: Cluster) -> None:
+        _refuse_ended(await cluster.run(run))
+        await _patch(cluster, run, spec, dry_run)
+
+    with_cluster(change, namespace, context, kubeconfig)
+    _say(run, words, dry_run)
 
 
 def resume(
@@ -52,7 +63,19 @@ def resume(
 
         kubectl assay resume nightly
     """
-    _set_suspend(run, False, "goes on", namespace, context, kubeconfig, dry_run)
+
+    async def change(cluster: Cluster) -> None:
+        found = await cluster.run(run)
+        _refuse_ended(found)
+        if not found.spec.suspend:
+            # A run that stopped itself goes on when somebody switches it off and on again (decision 0003).
+            off = await _patch(cluster, run, {"suspend": True}, dry_run)
+            if not dry_run:
+                await _seen(cluster, off)
+        await _patch(cluster, run, {"suspend": False}, dry_run)
+
+    with_cluster(change, namespace, context, kubeconfig)
+    _say(run, "goes on", dry_run)
 
 
 def cancel(
@@ -85,40 +108,25 @@ def cancel(
         )
         where = found.status.evidence_prefix
         kept = f"s3://{found.spec.storage.s3.bucket}/{where}" if where else "nothing was recorded yet"
-        return f"evaluationrun {run} deleted; evidence: {kept}"
+        return f"deleted; evidence: {kept}"
 
-    typer.echo(with_cluster(delete, namespace, context, kubeconfig) + (" (dry run)" if dry_run else ""))
+    _say(run, with_cluster(delete, namespace, context, kubeconfig), dry_run)
 
 
-def _set_suspend(
-    name: str,
-    value: bool,
-    words: str,
-    namespace: str | None,
-    context: str | None,
-    kubeconfig: Path | None,
-    dry_run: bool,
-) -> None:
-    async def change(cluster: Cluster) -> None:
-        found = await cluster.run(name)
-        if ended(found):
-            raise InputError(f"EvaluationRun {name} has ended; a finished run does not change")
-        if not (value or found.spec.suspend):
-            # A run that stopped itself goes on when somebody switches it off and on again (decision 0003).
-            off = await _patch(cluster, name, True, dry_run)
-            if not dry_run:
-                await _seen(cluster, off)
-        await _patch(cluster, name, value, dry_run)
+def _refuse_ended(run: EvaluationRun) -> None:
+    if ended(run):
+        raise InputError(f"EvaluationRun {run.metadata.name} has ended; a finished run does not change")
 
-    with_cluster(change, namespace, context, kubeconfig)
+
+def _say(name: str, words: str, dry_run: bool) -> None:
     typer.echo(f"evaluationrun {name} {words}" + (" (dry run)" if dry_run else ""))
 
 
-async def _patch(cluster: Cluster, name: str, value: bool, dry_run: bool) -> EvaluationRun:
+async def _patch(cluster: Cluster, name: str, spec: Mapping[str, object], dry_run: bool) -> EvaluationRun:
     answer = await cluster.client.request(
         "PATCH",
         cluster.path("evaluationruns", name),
-        {"spec": {"suspend": value}},
+        {"spec": dict(spec)},
         parameters=_dry(dry_run),
         content_type=MERGE_PATCH,
     )
