@@ -116,13 +116,17 @@ class GatewayClient:
 
         Raises DigestMismatch, GatewayRefused, GatewayUnavailable.
         """
-        await self._fetch("task archive", "tasks", digest, target, deadline)
+        await self._fetch("task archive", "tasks", digest, "the ledger froze", target, deadline)
 
     async def fetch_artifacts(self, digest: str, target: Path, deadline: Deadline) -> None:
         """Download the artefacts that this try judges; as `fetch_archive`."""
-        await self._fetch("artefacts", "artifacts", digest, target, deadline)
+        await self._fetch(
+            "artefacts", "artifacts", digest, "the judged try's manifest lists", target, deadline
+        )
 
-    async def _fetch(self, what: str, route: str, digest: str, target: Path, deadline: Deadline) -> None:
+    async def _fetch(
+        self, what: str, route: str, digest: str, stated: str, target: Path, deadline: Deadline
+    ) -> None:
         partial = target.with_name(target.name + ".partial")
 
         async def once() -> None:
@@ -137,8 +141,7 @@ class GatewayClient:
             if f"sha256:{found.hexdigest()}" != digest:
                 partial.unlink()
                 raise DigestMismatch(
-                    f"{what}: what is stored has digest sha256:{found.hexdigest()}, "
-                    f"but what was put on record is {digest}"
+                    f"the stored {what} has digest sha256:{found.hexdigest()}, but {stated} {digest}"
                 )
             partial.replace(target)
 
