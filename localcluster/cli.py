@@ -25,7 +25,10 @@ from localcluster.state import State
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 console = Console(stderr=True, soft_wrap=True)
 
-ProfileOption = Annotated[Profile, typer.Option(help="`control-plane` has an API server but no node.")]
+ProfileOption = Annotated[
+    Profile,
+    typer.Option(help="`control-plane` has an API server but no node, `simulated` nodes in name only."),
+]
 
 
 @app.command()
@@ -100,6 +103,18 @@ def status(profile: ProfileOption = Profile.NODE) -> None:
             detail = component.ended or (f"pid {component.pid}" if component.pid else "")
             sys.stdout.write(f"{name:24} {component.status:9} {detail}\n")
     clusters.connect(profile)
+
+
+@app.command()
+def restart(
+    component: Annotated[str, typer.Argument(help="As `status` names it.")],
+    profile: ProfileOption = Profile.NODE,
+) -> None:
+    """Kill a component, as a crash would, and start it again; returns when it is ready.
+
+    A test that needs to know what others do meanwhile starts this in the background.
+    """
+    lifecycle.restart(clusters.connect(profile), component)
 
 
 @app.command()

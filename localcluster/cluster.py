@@ -54,6 +54,10 @@ class Cluster:
             )
             raise ClusterError(f"{deaths}\n`python -m localcluster up --restart` starts the cluster anew.")
 
+    def signal_supervisor(self, number: int) -> None:
+        """Sends a signal to the first process, from outside or from inside the namespaces."""
+        os.kill(1 if inside(self.where) else self.facts.supervisor_pid, number)
+
     def environment(self) -> dict[str, str]:
         """What a process inside is given on top of its own environment."""
         bare = os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")

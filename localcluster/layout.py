@@ -38,6 +38,9 @@ class Profile(StrEnum):
     NODE = "node"
     #: etcd, API server and controller manager; for tests of resource definitions and RBAC. No pod ever runs.
     CONTROL_PLANE = "control-plane"
+    #: A control plane with scheduler and nodes that KWOK simulates; for tests and benchmarks of scale. Pods
+    #: start and end as components/simulated.yaml says, and no process ever runs in them.
+    SIMULATED = "simulated"
 
 
 def cache() -> Path:
@@ -84,6 +87,11 @@ class Layout:
     @property
     def state(self) -> Path:
         return self.root / "state.json"
+
+    @property
+    def restart(self) -> Path:
+        """Names the component that the supervisor is asked to restart."""
+        return self.root / "restart"
 
     @property
     def lock(self) -> Path:

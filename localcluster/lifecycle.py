@@ -6,6 +6,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -22,11 +23,16 @@ from localcluster.errors import ClusterError
 from localcluster.facts import S3, Facts, Network, Registry, recorded_supervisor
 from localcluster.layout import Layout, Profile
 from localcluster.processes import Process
-from localcluster.state import Phase, State
+from localcluster.state import Phase, State, Status, tail
 
-SETS = {Profile.NODE: "demo", Profile.CONTROL_PLANE: "control-plane"}
+SETS = {
+    Profile.NODE: "demo",
+    Profile.CONTROL_PLANE: "control-plane",
+    Profile.SIMULATED: "simulated",
+}
 #: The kernel ends a namespace's processes within a moment; unmounting may take it longer.
 KILL_WITHIN_S = 20.0
+RESTART_WITHIN_S = 120.0
 
 
 def up(profile: Profile, without: Sequence[str], restart: bool, console: Console) -> Cluster:
@@ -66,6 +72,30 @@ def down(profile: Profile, purge: bool) -> bool:
         if not where.root.exists():
             where.lock.unlink(missing_ok=True)
     return found
+
+
+def restart(cluster: Cluster, component: str) -> None:
+    """Kills a component and starts it anew. Returns when it is ready.
+
+    Raises ClusterError if it is no process of this cluster, or does not come back.
+    """
+    state = State.read(cluster.where)
+    running = sorted(name for name, one in (state.components if state else {}).items() if one.pid)
+    if state is None or component not in running:
+        raise ClusterError(f"{component} is no process of this cluster: name one of {', '.join(running)}")
+    before = state.components[component].pid
+    cluster.where.restart.write_text(component)
+    cluster.signal_supervisor(signal.SIGUSR1)
+    end = time.monotonic() + RESTART_WITHIN_S
+    while time.monotonic() < end:
+        state = State.read(cluster.where)
+        now = state.components[component] if state else None
+        if now and now.pid != before and now.status is Status.READY:
+            return
+        if now and now.status is Status.DEAD and now.pid != before:
+            break
+        time.sleep(0.05)
+    raise ClusterError(f"{component} does not come back:\n{tail(cluster.where, component)}")
 
 
 def _require_outside(where: Layout) -> None:

@@ -24,7 +24,9 @@ from localcluster.state import ComponentState, Phase, State, Status, describe_de
 LOOK_EVERY_S = 0.05
 #: A start that takes longer than this has failed: six times what it takes on two busy cores.
 START_WITHIN_S = 150.0
-WATCHED = {signal.SIGCHLD, signal.SIGTERM}
+#: Sent when the file `restart` names a component.
+RESTART = signal.SIGUSR1
+WATCHED = {signal.SIGCHLD, signal.SIGTERM, RESTART}
 
 
 class Supervisor:
@@ -54,9 +56,25 @@ class Supervisor:
         self.state.write(self.where)
 
     def watch(self) -> NoReturn:
-        """Records the end of any component, until SIGTERM."""
+        """Records the end of any component and restarts what it is asked to, until SIGTERM."""
         while True:
-            self._wait(None)
+            starting = [one for one in self.plan if self.state.components[one.name].status is Status.STARTING]
+            self._wait(LOOK_EVERY_S if starting else None)
+            for component in starting:
+                self._advance(component)
+
+    def _restart(self) -> None:
+        """Kills the component that was named, as a crash would, and starts it anew."""
+        name = self.where.restart.read_text()
+        component = next(one for one in self.plan if one.name == name)
+        state = self.state.components[name]
+        if state.pid in self._children:
+            _, process = self._children.pop(state.pid)
+            process.kill()
+            process.wait()
+        state.pid, state.ended = self._spawn(component), None
+        state.status = Status.STARTING
+        self.state.write(self.where)
 
     def _advance(self, component: Component) -> None:
         state = self.state.components[component.name]
@@ -83,7 +101,7 @@ class Supervisor:
             "PYTHONPATH": str(layout.CHECKOUT),
         }
         try:
-            with (self.where.logs / f"{component.name}.log").open("wb") as log:
+            with (self.where.logs / f"{component.name}.log").open("ab") as log:
                 process = subprocess.Popen(
                     component.argv,
                     cwd=self.where.root,
@@ -107,6 +125,8 @@ class Supervisor:
         )
         if received and received.si_signo == signal.SIGTERM:
             sys.exit(0)
+        if received and received.si_signo == RESTART:
+            self._restart()
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 self._collect(*ended)

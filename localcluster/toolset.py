@@ -72,11 +72,13 @@ TOOLS = {
         Tool("crane", 5),
         Tool("helm", 65),
         Tool("pause", 2),
+        Tool("kwok", 60),
     )
 }
 
 SETS = {
     "control-plane": ("etcd", "kubernetes"),
+    "simulated": ("etcd", "kubernetes", "kwok"),
     "demo": (
         "etcd",
         "kubernetes",

@@ -7,6 +7,7 @@ import json
 from localcluster import layout
 from localcluster.components.model import Component, Settings, http_ok
 from localcluster.kubeapi import KubeApi
+from localcluster.layout import Profile
 
 
 def etcd(settings: Settings) -> Component:
@@ -80,6 +81,8 @@ def controller_manager(settings: Settings) -> Component:
             # The default of 20 calls a second is what a run with hundreds of Jobs would wait for.
             "--kube-api-qps", "300",
             "--kube-api-burst", "500",
+            # Simulated pods end in a moment, so there are many more of them than on a real node.
+            *(["--concurrent-job-syncs", "20"] if settings.profile is Profile.SIMULATED else []),
         ],
         http_ok(10257, "/healthz", tls=True),
         ("kube-apiserver",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from localcluster.components import control_plane, node, services
+from localcluster.components import control_plane, node, services, simulated
 from localcluster.components.model import Component, Settings
 from localcluster.layout import Profile
 
@@ -31,6 +31,12 @@ def components(settings: Settings) -> list[Component]:
             services.dns(settings),
             node.node(settings),
             node.kube_router(settings),
+        ]
+    if settings.profile is Profile.SIMULATED:
+        plan += [
+            control_plane.scheduler(settings),
+            simulated.kwok(settings),
+            simulated.nodes(settings),
         ]
     gone = set(settings.without)
     return [component for component in plan if not gone & {component.name, *component.after}]

@@ -55,7 +55,7 @@ def test_every_tool_of_a_set_has_pins_and_packages() -> None:
 
 
 def test_an_unknown_set_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ClusterError, match="control-plane, demo"):
+    with pytest.raises(ClusterError, match="control-plane, simulated, demo"):
         select("everything")
 
 
