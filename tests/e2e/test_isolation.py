@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from assay.api import labels
 from demo.commands import apply
 from demo.install import RUN_NAMESPACE
 from demo.kube import Object
@@ -90,7 +91,7 @@ def looked_around(bench: Bench) -> Lookout:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": provider, "namespace": RUN_NAMESPACE},
+        "metadata": {"name": provider, "namespace": RUN_NAMESPACE, "labels": {labels.PROVIDER_KEY: "true"}},
         "stringData": {"api-key": PROVIDER_KEY},
     }
     apply([secret])

@@ -18,12 +18,20 @@ from typing import Any, Self
 import aiohttp
 from kubernetes import client, config
 
-from assay.api.labels import ATTEMPT_SERVICE_ACCOUNT, GATEWAY_AUDIENCE, ROLE, ROLE_ATTEMPT, TRY_SPEC
+from assay.api.labels import (
+    ATTEMPT_SERVICE_ACCOUNT,
+    GATEWAY_AUDIENCE,
+    PROVIDER_KEY,
+    ROLE,
+    ROLE_ATTEMPT,
+    TRY_SPEC,
+)
 from assay.api.tryspec import ModelTarget, TrySpec
 
 GATEWAY_ACCOUNT = "assay-gateway"
 ARCHIVE_DIGEST = "sha256:" + "a" * 64
 START_SECONDS = 30
+PROVIDER_LABELS = {PROVIDER_KEY: "true"}
 
 
 class Evals:
@@ -84,9 +92,10 @@ class Evals:
         """How the gateway's account reaches the API server."""
         return self.credentials / "kubeconfig"
 
-    def secret(self, name: str, **values: str) -> None:
+    def secret(self, name: str, labels: Mapping[str, str] = PROVIDER_LABELS, /, **values: str) -> None:
         """A Secret of a variant."""
-        self.core.create_namespaced_secret(self.name, {"metadata": {"name": name}, "stringData": values})
+        metadata = {"name": name, "labels": dict(labels)}
+        self.core.create_namespaced_secret(self.name, {"metadata": metadata, "stringData": values})
 
     def attempt(
         self, spec: TrySpec | str, account: str = ATTEMPT_SERVICE_ACCOUNT, **changes: Any

@@ -8,6 +8,7 @@ import uuid
 import pytest
 from aiohttp import web
 
+from assay.api.labels import PROVIDER_KEY
 from assay.api.tryspec import ModelTarget, SecretKeyRef
 from tests.fixtures.s3 import free_port
 from tests.gateway.conftest import StartGateway
@@ -137,6 +138,21 @@ class TestRefused:
         assert (answer.status, answer.code) == (424, "SecretMissing")
         assert f"Secret {evals.name}/{name}, key api-key" in answer.message
         assert why in answer.message
+        assert provider.requests == []
+
+    @pytest.mark.parametrize("value", [None, "", "false"])
+    async def test_a_secret_that_is_no_providers_key_is_sent_nowhere(
+        self, connect: Connect, evals: Evals, provider: Provider, value: str | None
+    ) -> None:
+        """Who creates an AgentVariant names a Secret and the endpoint, e.g. the storage keys."""
+        name = f"storage-{uuid.uuid4().hex[:6]}"
+        labels = {} if value is None else {PROVIDER_KEY: value}
+        evals.secret(name, labels, AWS_SECRET_ACCESS_KEY="not-yours")
+        runner = await connect(provider.url, SecretKeyRef(name=name, key="AWS_SECRET_ACCESS_KEY"))
+        answer = await runner.call("POST", CHAT, b"{}")
+        assert (answer.status, answer.code) == (424, "SecretMissing")
+        command = f"kubectl -n {evals.name} label --overwrite secret {name} assay.dev/provider-key=true"
+        assert command in answer.message
         assert provider.requests == []
 
     async def test_a_secret_that_appears_later_is_used(

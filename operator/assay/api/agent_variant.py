@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, StringConstraints
 
 from assay.api.base import ImageByDigest
+from assay.api.labels import PROVIDER_KEY
 from assay.api.resource import (
     BoundedDigest,
     Conditions,
@@ -85,10 +86,10 @@ class Agent(SpecPart):
 
 
 class SecretReference(SpecPart):
-    """A key of a Secret in the same namespace. Only the gateway reads it."""
+    """A key of a Secret in the same namespace. Only the gateway reads it, and only with its label."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)] = (
-        Field(description="name of the Secret.")
+        Field(description=f"name of the Secret, which needs the label {PROVIDER_KEY} of value true.")
     )
     key: Annotated[str, StringConstraints(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
         description="key in the Secret's data."

@@ -75,7 +75,7 @@ class RunReason(StrEnum):
     BASELINE_NOT_FOUND = "BaselineNotFound"
     """The AgentVariant that is the baseline does not exist."""
     SECRET_MISSING = "SecretMissing"  # noqa: S105  a reason, not a secret
-    """A variant's Secret or its key does not exist."""
+    """A variant's Secret or its key does not exist, or the Secret lacks its label; the message says which."""
 
     # Progressing
     RUNNING = "Running"

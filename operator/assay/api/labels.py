@@ -28,6 +28,9 @@ LEDGER = f"{GROUP}/ledger"
 VARIANT = f"{GROUP}/variant"
 """Labels of Job and pod, for people: `kubectl get jobs -l assay.dev/variant=…`."""
 
+PROVIDER_KEY = f"{GROUP}/provider-key"
+"""Label of a Secret, with the value `true`: its keys may be sent to the endpoints that AgentVariants name."""
+
 ATTEMPT_SERVICE_ACCOUNT = "assay-attempt"
 GATEWAY_SERVICE = "assay-gateway"
 GATEWAY_HOST = "assay-gateway.internal"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from assay.adapters.kube import KubeClient, KubeRefused
+from assay.api.labels import PROVIDER_KEY
 from assay.api.tryspec import SecretKeyRef
 from assay.gateway.errors import Code, GatewayError
 
@@ -45,6 +46,11 @@ class ProviderKeys:
                     ref, "the gateway may not get it: name it in the chart's values"
                 ) from None
             raise
+        if (secret.get("metadata", {}).get("labels") or {}).get(PROVIDER_KEY) != "true":
+            # Whoever names a Secret in an AgentVariant also names where it is sent.
+            command = f"kubectl -n {self._namespace} label --overwrite secret {ref.name} {PROVIDER_KEY}=true"
+            why = f'the Secret lacks the label {PROVIDER_KEY}: "true", without which none is sent'
+            raise self._missing(ref, f"{why}; if it is a provider's: {command}")
         encoded = (secret.get("data") or {}).get(ref.key)
         if encoded is None:
             raise self._missing(ref, "the Secret has no such key")

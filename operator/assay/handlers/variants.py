@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from assay.adapters.kube import KubeClient, KubeError, KubeRefused
 from assay.api.agent_variant import AgentVariant, AgentVariantStatus, VariantCondition, VariantReason
 from assay.api.conditions import with_condition
+from assay.api.labels import PROVIDER_KEY
 from assay.api.resource import status_document
 from assay.core.variants import fingerprint
 from assay.handlers.resources import ResourceCache, status_path
@@ -23,6 +24,7 @@ def variant_status(variant: AgentVariant, now: datetime) -> AgentVariantStatus:
         VariantCondition.ACCEPTED,
         True,
         VariantReason.FINGERPRINTED,
+        _keys_note(variant),
         generation=variant.metadata.generation,
         now=now,
     )
@@ -31,6 +33,15 @@ def variant_status(variant: AgentVariant, now: datetime) -> AgentVariantStatus:
         conditions=conditions,
         fingerprint=fingerprint(variant.spec),
     )
+
+
+def _keys_note(variant: AgentVariant) -> str:
+    """What only the gateway can check: the operator reads no Secret."""
+    references = [model.provider.secret_ref for model in variant.spec.models if model.provider.secret_ref]
+    if not references:
+        return ""
+    names = ", ".join(sorted({one.name for one in references}))
+    return f'the gateway sends keys only from Secrets labelled {PROVIDER_KEY}: "true"; named: {names}'
 
 
 class VariantKeeper:
