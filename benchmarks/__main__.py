@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-FIGURES = ("attempt_overhead", "sandboxd", "gateway")
+FIGURES = ("attempt_overhead", "sandboxd", "gateway", "ledger")
 
 
 def main() -> int:

@@ -31,6 +31,7 @@ MAX_BUILD, MAX_MANY, MAX_CHECK, MAX_MEGABYTES, NOISE = 10.0, 60.0, 2.0, 500, 2.0
 DIGEST = "sha256:" + "1" * 64
 STATED = """
 [defaults]
+oracle_kind = "tests"
 licence = {value = "Apache-2.0", source = "benchmark", date = "2026-01-01"}
 difficulty = {value = "unknown", source = "benchmark"}
 """

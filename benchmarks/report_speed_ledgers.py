@@ -54,6 +54,7 @@ def _task(name: str, number: int, cluster: str) -> TaskLine:
                 "category": f"category-{number % 7}",
                 "language": f"language-{number % 5}",
                 "base_commit": "c" * 40,
+                "oracle": {"kind": "tests", "digest": _DIGEST},
                 "images": {"environment": f"registry.example/task@{_DIGEST}"},
                 "verifier_mode": "shared",
                 "network": "none",

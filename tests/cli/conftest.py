@@ -29,6 +29,7 @@ BUILD_FILE = """
 benchmark = "sample"
 version = "1.0"
 [defaults]
+oracle_kind = "tests"
 licence = {value = "MIT", source = "LICENSE", date = "2026-01-01"}
 difficulty = {value = "easy", source = "authors", date = "2026-01-01"}
 """

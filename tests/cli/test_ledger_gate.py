@@ -1,6 +1,7 @@
 """`assay ledger check`, `verify`, `diff` and `runner-image` on real git repositories."""
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,12 +22,26 @@ version = "{version}"
 paths = ["harness", "tasks"]
 tasks = "tasks"
 [defaults]
+oracle_kind = "tests"
 licence = {{value = "MIT", source = "LICENSE", date = "2026-01-01"}}
 difficulty = {{value = "easy", source = "authors", date = "2026-01-01"}}
 [images]
 "registry.example/task:1" = "registry.example/task:1@{digest}"
 """
-GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+GIT = (
+    "git",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+    "-c",
+    "user.name=t",
+    "-c",
+    "user.email=t@example.org",
+    "-c",
+    "commit.gpgsign=false",
+)
 
 
 class Owner:
@@ -42,7 +57,14 @@ class Owner:
         self.commit("first")
 
     def git(self, *arguments: str) -> str:
-        done = subprocess.run([*GIT, *arguments], cwd=self.root, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [*GIT, *arguments],
+            cwd=self.root,
+            env={**os.environ, **SETTINGS},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         return done.stdout.strip()
 
     def freeze(self, version: str) -> None:
@@ -261,6 +283,19 @@ def test_verify_proves_a_commit(owner: Owner) -> None:
     bad = run("ledger", "verify", "--repo", owner.root)
     assert bad.exit_code == 1
     assert "WRONG\tharness\tthe git tree of harness, tasks is" in bad.stdout
+
+
+def test_a_hook_of_another_repository_does_not_change_what_is_judged(
+    owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git tells its hooks by GIT_DIR which repository they belong to."""
+    (tmp_path / "other").mkdir()
+    subprocess.run(["git", "init", "-q", tmp_path / "other"], check=True)
+    owner.rank()
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other/.git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other/.git/index"))
+    green = owner.check()
+    assert green.exit_code == 0, green.stderr
 
 
 def test_the_harness_tree_is_what_git_itself_would_write(owner: Owner) -> None:

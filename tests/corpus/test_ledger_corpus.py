@@ -24,6 +24,7 @@ STATED = {
     "version": "1",
     "allow_unknown": ["difficulty"],
     "defaults": {
+        "oracle_kind": "tests",
         "licence": {"value": "Apache-2.0", "source": "LICENSE", "date": "2026-01-01"},
         "difficulty": {"value": "unknown", "source": "no task states one", "date": "2026-01-01"},
     },
@@ -114,7 +115,10 @@ def test_deepswe_says_that_no_upstream_digest_matches_before_it_is_accepted(
         for name, spdx in provenance(root / "PROVENANCE.md").items()
         if name in include
     )
-    facts = f'benchmark = "deepswe"\nversion = "1.1"\nallow_unknown = ["difficulty"]\ninclude = {include}\n'
+    facts = (
+        f'benchmark = "deepswe"\nversion = "1.1"\nallow_unknown = ["difficulty"]\ninclude = {include}\n'
+        '[defaults]\noracle_kind = "tests"\n'
+    )
     images = tmp_path / "images.json"
     images.write_text(json.dumps(image_map(deepswe.values())))
     build = (

@@ -255,5 +255,6 @@ def build_file(benchmark: str) -> str:
     return (
         f'benchmark = "{benchmark}"\nversion = "1"\nallow_unknown = ["baseCommit"]\n\n'
         "[plan]\nresources = { request_percent = 25, limit_percent = 100 }\n\n[defaults]\n"
+        'oracle_kind = "script"\n'
         f'licence = {{ value = "Apache-2.0", {stated} }}\ndifficulty = {{ value = "easy", {stated} }}\n'
     )

@@ -44,6 +44,7 @@ accept_stale = {{ count = 6, reason = "dataset.toml was rewritten without its ta
 resources = {{ request_percent = 25, limit_percent = 100 }}
 
 [defaults]
+oracle_kind = "tests"
 licence = {{ value = "Apache-2.0", source = "PROVENANCE.md of the data set", date = "2026-01-01" }}
 """
 

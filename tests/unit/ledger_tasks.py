@@ -35,6 +35,7 @@ BUILD: dict[str, Any] = {
     "benchmark": "sample",
     "version": "1.0",
     "defaults": {
+        "oracle_kind": "tests",
         "licence": {"value": "MIT", "source": "LICENSE", "date": "2026-01-01"},
         "difficulty": {"value": "easy", "source": "authors", "date": "2026-01-01"},
     },

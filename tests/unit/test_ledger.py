@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from assay.core.canonical import CanonicalError, canonical_json, digest_of
 from assay.core.ledger import LedgerFileError, normalised_repository, parse_ledger, render_ledger
-from tests.unit.ledger_tasks import build, task
+from tests.unit.ledger_tasks import BUILD, build, task
 
 LEDGER = build(task("org/one"), task("org/two", commit="c" * 40))
 BYTES = render_ledger(LEDGER.header, LEDGER.tasks)
@@ -80,7 +80,7 @@ def test_an_unknown_fact_needs_the_header_s_leave() -> None:
     ledger = build(
         task(),
         allow_unknown=["licence"],
-        defaults={"licence": unknown, "difficulty": unknown | {"value": "easy"}},
+        defaults={**BUILD["defaults"], "licence": unknown, "difficulty": unknown | {"value": "easy"}},
     )
     content = render_ledger(ledger.header.model_copy(update={"allow_unknown": []}), ledger.tasks)
     with pytest.raises(LedgerFileError, match="line 2: licence of task org/one is unknown"):

@@ -1,13 +1,13 @@
 """Building a ledger: what a line says, which tasks are one piece of evidence, and what is refused how."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from assay.api.ledger_build_file import LedgerBuildFile
-from assay.api.ledgerfile import NetworkMode, TaskResources, TaskTimeouts, VerifierMode
+from assay.api.ledgerfile import NetworkMode, TaskResources, TaskTimeouts, UnknowableField, VerifierMode
 from assay.core.clusters import ClusterInput, clusters
-from assay.core.ledger import render_ledger
+from assay.core.ledger import LedgerFileError, parse_ledger, render_ledger, unknown_facts
 from assay.core.ledger_build import LedgerBuilder
 from tests.unit.ledger_tasks import BUILD, COMMIT, DIGEST, OTHER_DIGEST, build, entries, refusals, task
 
@@ -199,16 +199,59 @@ cat /tests/data/known.txt "$HERE/tests/other.py" /opt/tests/else.py
     assert refusals(task(**{"tests/test.sh": script, "tests/data/known.txt": "1"})) == []
 
 
+def without(fact: str) -> dict[str, Any]:
+    """The build file's defaults without a fact."""
+    return {name: stated for name, stated in BUILD["defaults"].items() if name != fact}
+
+
+@pytest.mark.parametrize(
+    ("fact", "stated", "fix"),
+    [
+        ("licence", "licence", 'state licence = {value = "…"'),
+        ("difficulty", "difficulty", 'state difficulty = {value = "…"'),
+        ("oracle", "oracle_kind", 'state oracle_kind = "tests", "script" or "judge"'),
+        ("baseCommit", "base_commit", 'state base_commit = "…"'),
+    ],
+)
+def test_each_fact_is_stated_or_allowed_to_be_unknown_and_counted(fact: str, stated: str, fix: str) -> None:
+    files = task()
+    if fact == "baseCommit":
+        files["task.toml"] = files["task.toml"].replace(f'base_commit_hash = "{COMMIT}"\n', "")
+    (refusal,) = refusals(files, defaults=without(stated))
+    assert refusal.startswith(f"org/one: {fact}: ")
+    assert fix in refusal
+    assert f'allow_unknown = ["{fact}"]' in refusal
+    others = [one for one in get_args(UnknowableField) if one != fact]
+    assert len(refusals(files, defaults=without(stated), allow_unknown=others)) == 1
+
+    ledger = build(files, defaults=without(stated), allow_unknown=[fact])
+    assert unknown_facts(ledger.tasks[0]) == [fact]
+    assert ledger.unknowns == 1
+    forbidden = ledger.header.model_copy(update={"allow_unknown": others})
+    with pytest.raises(LedgerFileError, match=f"line 2: {fact} of task org/one is unknown"):
+        parse_ledger(render_ledger(forbidden, ledger.tasks))
+
+
+def test_a_plan_may_fix_the_verifier_s_place_for_every_task() -> None:
+    asked = {"mode": "separate", "crossing_files": ["/logs/agent/answer.txt"]}
+    plan = {"verifier_mode": "separate"}
+    (refusal,) = refusals(task(), plan=plan)
+    assert refusal.startswith("org/one: verifier_mode: is shared, and [plan] verifier_mode says separate")
+    ledger = build(task(), plan=plan, defaults={**BUILD["defaults"], "verifier": asked})
+    assert ledger.header.plan.verifier_mode == "separate"
+    shared = build(task()).tasks
+    with pytest.raises(LedgerFileError, match="line 2: verifierMode of task org/one is shared"):
+        parse_ledger(render_ledger(ledger.header, shared))
+
+
 def test_no_licence_is_refused_with_what_to_write() -> None:
-    (refusal,) = refusals(task(), defaults={"difficulty": BUILD["defaults"]["difficulty"]})
+    (refusal,) = refusals(task(), defaults=without("licence"))
     assert "org/one: licence: nobody states it" in refusal
     assert 'licence = {value = "…", source = "…", date = "YYYY-MM-DD"}' in refusal
 
 
 def test_what_nobody_states_is_unknown_where_that_is_allowed() -> None:
-    (line,) = build(
-        task(), defaults={"licence": BUILD["defaults"]["licence"]}, allow_unknown=["difficulty"]
-    ).tasks
+    (line,) = build(task(), defaults=without("difficulty"), allow_unknown=["difficulty"]).tasks
     assert (line.difficulty.value, line.difficulty.date) == ("unknown", None)
 
 

@@ -107,7 +107,7 @@ def test_the_oracle_s_digest_covers_its_files_alone() -> None:
     def digest(**files: Any) -> str:
         (line,) = build(task(**files)).tasks
         assert line.oracle is not None
-        assert line.oracle.kind is OracleKind.UNSTATED
+        assert line.oracle.kind is OracleKind.TESTS
         return line.oracle.digest
 
     assert digest() == digest(**{"instruction.md": "Do it otherwise."})
@@ -165,7 +165,7 @@ def test_a_bad_manifest_is_explained(text: str, says: str) -> None:
 
 def test_labels_after_the_first_result_are_counted() -> None:
     late = {
-        "licence": BUILD["defaults"]["licence"],
+        **BUILD["defaults"],
         "difficulty": {**BUILD["defaults"]["difficulty"], "date": "2026-06-01"},
     }
     ledger = build(task(), first_result_date="2026-05-31", defaults=late)

@@ -19,6 +19,19 @@ _PROGRAM_MODE = "100755"
 _SUBMODULE_MODE = "160000"
 
 
+_OF_ANOTHER = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+)
+"""Git sets these for its hooks; they would name the hook's repository, whichever folder is asked about."""
+
+
 class GitError(Exception):
     """Git cannot do what is asked; the message is git's own, with the repository."""
 
@@ -96,7 +109,9 @@ class GitRepository:
     def blobs(self) -> "Iterator[BlobReader]":
         """A reader of many blobs in one process."""
         command = self._command("cat-file", "--batch")
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+        ) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             yield BlobReader(process.stdin, process.stdout)
@@ -127,7 +142,7 @@ class GitRepository:
                 self._command(*arguments),
                 input=given,
                 capture_output=True,
-                env={**os.environ, "LC_ALL": "C", **(environment or {})},
+                env=_environment() | (environment or {}),
                 check=False,
             )
         except FileNotFoundError as error:
@@ -136,6 +151,11 @@ class GitRepository:
             words = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
             raise GitError(f"{self._folder}: git {arguments[0]}: {words}")
         return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER}
+    return own | {"LC_ALL": "C"}
 
 
 class BlobReader:

@@ -83,7 +83,8 @@ class TaskFacts(BuildPart):
         default=None, description="Commit that the task starts from; absent = the task's own metadata."
     )
     oracle_kind: OracleKind | None = Field(
-        default=None, description="What decides the reward: tests, script or judge; absent = unstated."
+        default=None,
+        description="What decides the reward: tests, script or judge; absent = unknown, if that is allowed.",
     )
     accept_without_proof: str | None = Field(
         default=None,

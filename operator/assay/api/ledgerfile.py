@@ -39,8 +39,9 @@ __all__ = [
 
 IsoDate = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
-UnknowableField = Literal["licence", "difficulty", "baseCommit"]
-"""Facts that a header may allow to be unknown: a licence or difficulty of value `unknown`, no base commit."""
+UnknowableField = Literal["licence", "difficulty", "baseCommit", "oracle"]
+"""Facts that a header may allow to be unknown: a licence or difficulty of value `unknown`, no base commit, an
+oracle of kind `unstated`."""
 
 UNKNOWN = "unknown"
 """Value of a labelled fact that nobody stated; allowed only where the header says so."""
@@ -106,7 +107,7 @@ class LedgerHeader(VersionedRecord):
     upstream: UpstreamManifest | None = Field(default=None, description="None = none was found.")
     plan: Plan = Plan()
     allow_unknown: list[UnknowableField] = Field(
-        default_factory=list, max_length=3, description="Facts that may be unknown; counted and shown."
+        default_factory=list, max_length=4, description="Facts that may be unknown; counted and shown."
     )
     first_result_date: IsoDate | None = Field(
         default=None, description="When the first result on these tasks was published; None = none yet."

@@ -1,6 +1,7 @@
 """`assay ledger check|verify|diff|runner-image`: the gate in a repository's CI, the third party's tools."""
 
 import asyncio
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,9 +62,11 @@ def check(
             found, findings = gate.commit_findings(judged, lambda: progress.advance(bar))
         reports = []
         if reports_bucket and found:
-            store = S3Store(S3Settings.from_env(storage_environment(endpoint, region)))
-            reports = list(published_reports(store, reports_bucket, reports_prefix, found.header.benchmark))
-            store.close()
+            settings = S3Settings.from_env(storage_environment(endpoint, region))
+            with closing(S3Store(settings)) as store:
+                reports = list(
+                    published_reports(store, reports_bucket, reports_prefix, found.header.benchmark)
+                )
         findings += gate.ranking_findings(found, before, reports)
     if as_json:
         print_json(
@@ -146,9 +149,8 @@ def verify(
                     archive_checks(parsed, content, settings, bucket, archives, lambda: progress.advance(bar))
                 )
             if run_prefix and bucket and settings:
-                store = S3Store(settings)
-                checks.append(freeze_check(store, bucket, run_prefix, parsed.digest))
-                store.close()
+                with closing(S3Store(settings)) as store:
+                    checks.append(freeze_check(store, bucket, run_prefix, parsed.digest))
     _print_checks(checks, as_json)
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pydantic import ValidationError
 
 from assay.api.base import Record
-from assay.api.ledgerfile import UNKNOWN, AssertionSource, LedgerHeader, TaskLine
+from assay.api.ledgerfile import UNKNOWN, AssertionSource, LedgerHeader, OracleKind, TaskLine
 from assay.core.canonical import canonical_json, digest_of, digest_of_bytes
 
 MAX_LEDGER_BYTES = 512 << 20
@@ -108,6 +108,7 @@ def unknown_facts(task: TaskLine) -> list[str]:
         *(["licence"] if task.licence.value == UNKNOWN else []),
         *(["difficulty"] if task.difficulty.value == UNKNOWN else []),
         *(["baseCommit"] if task.base_commit is None else []),
+        *(["oracle"] if task.oracle is None or task.oracle.kind is OracleKind.UNSTATED else []),
     ]
 
 

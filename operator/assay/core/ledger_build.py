@@ -23,6 +23,15 @@ from assay.core.task_file import TaskFileError, parse_task_file
 from assay.core.upstream import Upstream, compare_upstream, stale_refusal
 
 
+_STATED = {
+    "licence": "licence",
+    "difficulty": "difficulty",
+    "baseCommit": 'base_commit = "…"',
+    "oracle": 'oracle_kind = "tests", "script" or "judge"',
+}
+"""How the build file states each fact that may be unknown."""
+
+
 class LedgerRefusedError(Exception):
     """One or more tasks cannot be frozen as they are."""
 
@@ -167,7 +176,7 @@ class LedgerBuilder:
                 yield task.refuse(
                     fact,
                     "is unknown",
-                    f'state it in the build file ([defaults] or [tasks."{task.id}"]), '
+                    f'state {_STATED[fact]} in the build file ([defaults] or [tasks."{task.id}"]), '
                     f'or allow it: allow_unknown = ["{fact}"]',
                 )
 

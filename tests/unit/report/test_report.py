@@ -257,8 +257,8 @@ def test_a_report_shows_when_ledger_record_and_first_call_were() -> None:
         (order,) = ledger.freeze
         assert (order.run, order.problems) == ("nightly", [])
         assert (
-            f"{ledger.name}: frozen 2026-11-29T12:00:00+00:00, recorded 2026-11-30T11:59:59+00:00, first model "
-            "call 2026-11-30T12:02:00+00:00."
+            f"{ledger.name}: frozen 2026-11-29T12:00:00+00:00, recorded 2026-11-30T11:59:59+00:00, first "
+            "model call 2026-11-30T12:02:00+00:00."
         ) in document(found).notes
 
 
