@@ -1,5 +1,6 @@
 """`attempts.jsonl`: one line for each try of each attempt, everything that scoring needs and nothing else."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -135,6 +136,15 @@ class AttemptRecord(VersionedRecord):
     images: dict[str, str] = Field(default_factory=dict, max_length=16)
     harness: TryHarness = TryHarness()
     flags: list[str] = Field(default_factory=list, max_length=50)
+    verifies: Annotated[int, Field(ge=1, le=9999)] | None = Field(
+        default=None,
+        description="Try whose artefacts this one judged again, without an agent. Where it is retained, its "
+        "tokens, calls and agent seconds are that try's, and its total seconds those of both.",
+    )
+    figures_in: Annotated[int, Field(ge=1, le=9999)] | None = Field(
+        default=None,
+        description="The retained try that judged this one again: its figures include this one's.",
+    )
     manifest_digest: Digest | None = Field(default=None, description="Of the try's manifest.json.")
     pod_uid: str | None = Field(
         default=None, max_length=64, description="Pod that ran the try; its evidence lies under this name."
@@ -142,12 +152,18 @@ class AttemptRecord(VersionedRecord):
 
     @model_validator(mode="after")
     def _result_belongs_to_a_retained_try(self) -> Self:
-        check_retained(self.retained, self.outcome, self.reward)
+        check_retained(self.retained, self.outcome, self.reward, self.flags)
         return self
 
 
-def check_retained(retained: bool, outcome: OutcomeClass, reward: float | None) -> None:
+VERDICT_FAILED = "verdictFailed"
+"""Flag of an attempt that counts 0: every verdict on it failed, while the reference solution passes."""
+
+
+def check_retained(retained: bool, outcome: OutcomeClass, reward: float | None, flags: Sequence[str]) -> None:
     """Raises ValueError for a try that is retained and has no result."""
+    if retained and outcome in _FAILED_VERDICTS and VERDICT_FAILED in flags:
+        return
     if retained and outcome in _NEVER_RETAINED:
         raise ValueError(
             f"outcome is {outcome.value} and retained is true: such a try has no result; "
@@ -170,6 +186,9 @@ _RESULTS = frozenset(
     }
 )
 _NEVER_RETAINED = frozenset(OutcomeClass) - _RESULTS
+_FAILED_VERDICTS = frozenset(
+    {OutcomeClass.VERIFIER_TIMEOUT, OutcomeClass.VERIFIER_CRASH, OutcomeClass.JUDGE_INCOMPLETE}
+)
 
 
 class LedgerFacts(Record):
@@ -214,4 +233,10 @@ class RunRecord(VersionedRecord):
     )
     evidence: str | None = Field(
         default=None, max_length=600, description="Below it lies all evidence: s3://bucket/prefix/run-uid/"
+    )
+    revision: Annotated[int, Field(ge=1, le=1001)] = Field(
+        default=1, description="Of the report; one more each time that the run was asked to try again."
+    )
+    supersedes: Digest | None = Field(
+        default=None, description="Digest of the report of the revision before; None in the first."
     )

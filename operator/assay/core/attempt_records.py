@@ -21,10 +21,9 @@ from assay.api.evaluation_run import EvaluationRun
 from assay.api.evidence import Manifest, PhaseSeconds, TokenCounts
 from assay.api.journal import SegmentHeader
 from assay.api.ledgerfile import TaskLine
-from assay.core.attempts import AttemptState, Scored
 from assay.core.names import run_prefix
 from assay.core.plan import RunLedger, RunPlan, percent
-from assay.core.record import TryRecord
+from assay.core.record import NO_TOKENS, TryRecord
 from assay.core.try_spec import storage_of
 
 CALLS_INCOMPLETE = "callsIncomplete"
@@ -123,19 +122,46 @@ class TryEvidence:
     calls: Calls = Calls()
 
 
-def is_retained(record: TryRecord, state: AttemptState | None) -> bool:
-    """Whether the try is its attempt's result."""
-    return isinstance(state, Scored) and state.retained.try_number == record.try_number
+def with_agents_evidence(verdict: TryEvidence | None, judged: TryEvidence | None) -> TryEvidence | None:
+    """The evidence of an attempt whose agent ran in one try and whose verdict came in another one.
+
+    Without the evidence of the judged try it is not known what its agent did or cost.
+    """
+    if verdict is None:
+        return None
+    ran = judged.manifest.result if judged else None
+    own = verdict.manifest.result
+    changes: dict[str, Any] = {"seconds": PhaseSeconds(verifier=own.seconds.verifier), "agent_version": None}
+    if ran is not None:
+        changes = {
+            "seconds": ran.seconds.model_copy(update={"verifier": own.seconds.verifier}),
+            "agent_version": ran.agent_version,
+            "model_calls": ran.model_calls,
+            "started_at": ran.started_at,
+        }
+    manifest = verdict.manifest.model_copy(update={"result": own.model_copy(update=changes)})
+    return TryEvidence(manifest, judged.calls if judged else Calls())
 
 
 def attempt_record(
-    run: EvaluationRun, plan: RunPlan, record: TryRecord, found: TryEvidence | None, *, retained: bool
+    run: EvaluationRun,
+    plan: RunPlan,
+    record: TryRecord,
+    found: TryEvidence | None,
+    *,
+    retained: bool,
+    figures_in: int | None = None,
 ) -> AttemptRecord:
-    """The record of one try. Without evidence, what the cluster saw of it is all that is known."""
+    """The record of one try. Without evidence, what the cluster saw of it is all that is known.
+
+    A retained try that verified only is given with the agent's part: see `verification.with_agents_part` and
+    `with_agents_evidence`. `figures_in` is the try that was given so in the place of this one.
+    """
     ledger, variant = plan.ledgers[record.key.ledger], plan.variants[record.key.variant]
     result = found.manifest.result if found else None
     models = [model.name for model in variant.spec.models]
-    calls, flags = _calls_of(found, models, record.flags)
+    no_agent = record.verifies is not None and not retained
+    calls, flags = _calls_of(found, [] if no_agent else models, record.flags)
     return AttemptRecord(
         run=run.metadata.name,
         run_uid=run.metadata.uid,
@@ -155,7 +181,7 @@ def attempt_record(
         models=models,
         calls=calls,
         first_call_at=found.calls.first_at if found else None,
-        tokens=record.tokens,
+        tokens=NO_TOKENS if no_agent else record.tokens,
         seconds=result.seconds if result else PhaseSeconds(agent=record.agent_seconds),
         total_seconds=record.total_seconds,
         started_at=result.started_at if result else None,
@@ -170,6 +196,8 @@ def attempt_record(
             agent_version=result.agent_version if result else None,
         ),
         flags=flags,
+        verifies=record.verifies,
+        figures_in=figures_in,
         manifest_digest=record.manifest_digest or None,
         pod_uid=record.pod_uid or None,
     )

@@ -16,6 +16,7 @@ from assay.core.observation import ENVIRONMENT, RUNNER, JobEvent, JobView, PodVi
 from assay.core.outcomes import TABLE, Disposition
 from assay.core.pod_causes import Cause, Waiting, WaitingFor, cause_of_end, waiting_for
 from assay.core.record import (
+    NO_TOKENS,
     AttemptKey,
     ManifestAbsent,
     ManifestAnswer,
@@ -329,7 +330,7 @@ def _fill(record: TryRecord, found: ManifestFound) -> TryRecord:
         verifier_seconds=result.seconds.verifier,
         upload_seconds=result.seconds.upload,
         total_seconds=max(0.0, (result.finished_at - result.started_at).total_seconds()),
-        tokens=result.tokens,
+        tokens=NO_TOKENS if found.manifest.verify_only else result.tokens,
         model_calls=result.model_calls,
         harbor_version=result.harness.harbor,
         harness_commit=result.harness.commit or "",

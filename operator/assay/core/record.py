@@ -12,6 +12,8 @@ from assay.api.tryspec import AttemptIdentity
 from assay.core.outcomes import TABLE, Rule
 
 UNKNOWN_TOKENS = TokenCounts()
+NO_TOKENS = TokenCounts(input=0, cache_read=0, cache_write_5m=0, cache_write_1h=0, reasoning=0, output=0)
+"""Of a try in which no agent ran: known to be none."""
 
 
 class AttemptKey(NamedTuple):

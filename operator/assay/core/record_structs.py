@@ -32,7 +32,7 @@ def decode_record(line: bytes) -> AttemptRecord:
     """
     try:
         record = cast(AttemptRecord, _decoder().decode(line))
-        check_retained(record.retained, record.outcome, record.reward)
+        check_retained(record.retained, record.outcome, record.reward, record.flags)
     except (msgspec.MsgspecError, ValueError) as error:
         raise RecordNotPlain(str(error)) from error
     return record

@@ -6,13 +6,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from assay.api.attempt_record import AttemptRecord, Criterion, JudgeVerdict
+from assay.api.attempt_record import VERDICT_FAILED, AttemptRecord, Criterion, JudgeVerdict
 from assay.api.evidence import TokenCounts
 from assay.api.outcome import OutcomeClass
 from assay.core.figures.observations import HackingVerdict, Refusal
 from assay.core.outcomes import TABLE, Exhausted
 from assay.core.prices import Cost
 
+_FLAGS = frozenset({"tamperSuspected", VERDICT_FAILED})
 TOKEN_KINDS = ("input", "cache_read", "cache_write", "reasoning", "output")
 """Kinds of tokens that reports show; `cache_write` is both lifetimes together."""
 
@@ -77,8 +78,13 @@ class Replaced:
     cost_known: int = 0
 
     def add(self, record: AttemptRecord, cost: Cost) -> None:
-        """Count one replaced try."""
+        """Count one replaced try. What a retained one includes is not added up a second time."""
         self.tries += 1
+        if record.figures_in is not None:
+            self.tokens_known.update(TOKEN_KINDS)
+            self.seconds_known += 1
+            self.cost_known += 1
+            return
         for kind, count in zip(TOKEN_KINDS, tokens_of(record.tokens), strict=True):
             if count is not None:
                 self.tokens[kind] += count
@@ -105,7 +111,7 @@ def kept_of(record: AttemptRecord, cost: Cost) -> Kept:
         agent_seconds=record.seconds.agent,
         total_seconds=record.total_seconds,
         cost=cost,
-        flagged=_hacking(record) is HackingVerdict.FLAGGED or "tamperSuspected" in record.flags,
+        flagged=_hacking(record) is HackingVerdict.FLAGGED or not _FLAGS.isdisjoint(record.flags),
     )
 
 

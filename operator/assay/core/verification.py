@@ -7,22 +7,17 @@ of a verdict: a fresh sample for a hung verifier would reward hanging it (docs/d
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from assay.api.evidence import TokenCounts
+from assay.api.attempt_record import VERDICT_FAILED
 from assay.api.outcome import OutcomeClass
 from assay.api.tryspec import VerifyOnly
 from assay.core.outcomes import TABLE, Disposition
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
 
-VERDICT_FAILED = "verdictFailed"
-"""Flag of an attempt that counts 0: every verdict on it failed, while the reference solution passes."""
 ORACLE = "oracle"
 """Harbor's agent that applies the reference solution."""
 FAILED_VERDICTS = 3
 """So many verdicts on the same artefacts must have failed before they may count 0."""
-
-NO_TOKENS = TokenCounts(input=0, cache_read=0, cache_write_5m=0, cache_write_1h=0, reasoning=0, output=0)
-"""Of a try in which no agent ran: known to be none."""
 
 _OTHERS = frozenset({OutcomeClass.DISRUPTED, OutcomeClass.STOPPED, OutcomeClass.INVALID_RESULT})
 
@@ -60,6 +55,7 @@ def with_agents_part(verdict: TryRecord, judged: TryRecord) -> TryRecord:
     return replace(
         verdict,
         agent_timed_out=judged.agent_timed_out,
+        setup_seconds=judged.setup_seconds,
         agent_seconds=judged.agent_seconds,
         total_seconds=None if None in seconds else sum(one or 0.0 for one in seconds),
         tokens=judged.tokens,

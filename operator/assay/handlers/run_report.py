@@ -24,17 +24,18 @@ from assay.core.attempt_records import (
     Calls,
     TryEvidence,
     attempt_record,
-    is_retained,
     read_calls,
     run_record,
+    with_agents_evidence,
 )
+from assay.core.attempts import Scored
 from assay.core.canonical import digest_of_bytes
 from assay.core.collection import Collection
 from assay.core.ledger import LedgerFile
 from assay.core.names import journal_prefix, run_prefix, try_prefix
 from assay.core.plan import RunPlan
 from assay.core.reconcile import Decision
-from assay.core.record import ManifestFound, TryRecord
+from assay.core.record import AttemptKey, ManifestFound, TryRecord
 from assay.core.records_file import Place
 from assay.core.report import make_report
 from assay.core.score_input import ReportRefusedError, ScoreInput, match_components, scored_ledgers
@@ -70,7 +71,9 @@ class RunReporter:
         with tempfile.TemporaryFile() as file:
             try:
                 first = await self._opening()
-                record = run_record(run, plan, frozen, first).model_copy(update={"completed_at": ended})
+                record = run_record(run, plan, frozen, first).model_copy(
+                    update={"completed_at": ended, **_revision(run)}
+                )
                 report = await self._score(plan, decision, record, file)
             except ValueError as error:
                 log.exception("run %s/%s: no report", run.metadata.namespace, run.metadata.name)
@@ -92,17 +95,33 @@ class RunReporter:
         collection = Collection(None, {one.digest: frozenset(one.tasks) for one in plan.ledgers.values()})
         number = 0
         tries = sorted(decision.tries, key=lambda one: (one.key, one.try_number))
+        by_number = {(one.key, one.try_number): one for one in tries}
         for some in batched(tries, READ_AT_ONCE, strict=False):
-            for made in await asyncio.gather(*(self._record(plan, decision, one) for one in some)):
+            made_of = (self._record(plan, decision, by_number, one) for one in some)
+            for made in await asyncio.gather(*made_of):
                 number += 1
                 file.write(made.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n")
                 collection.add(Place("attempts.jsonl", number), made)
         return await asyncio.to_thread(_report, plan, record, collection)
 
-    async def _record(self, plan: RunPlan, decision: Decision, record: TryRecord) -> AttemptRecord:
+    async def _record(
+        self,
+        plan: RunPlan,
+        decision: Decision,
+        tries: Mapping[tuple[AttemptKey, int], TryRecord],
+        record: TryRecord,
+    ) -> AttemptRecord:
         found = await self._evidence_of(record) if record.manifest_digest else None
-        retained = is_retained(record, decision.states.get(record.key))
-        return attempt_record(self._run, plan, record, found, retained=retained)
+        state = decision.states.get(record.key)
+        result = state.retained if isinstance(state, Scored) else None
+        if result is None or result.try_number != record.try_number:
+            within = result.try_number if result and result.verifies == record.try_number else None
+            return attempt_record(self._run, plan, record, found, retained=False, figures_in=within)
+        if result.verifies is not None:
+            judged = tries.get((result.key, result.verifies))
+            ran = await self._evidence_of(judged) if judged and judged.manifest_digest else None
+            found = with_agents_evidence(found, ran)
+        return attempt_record(self._run, plan, result, found, retained=True)
 
     async def _evidence_of(self, record: TryRecord) -> TryEvidence | None:
         answer = await self._evidence.manifest_of(
@@ -131,8 +150,7 @@ class RunReporter:
         self, run: EvaluationRun, record: RunRecord, file: IO[bytes], report: Report
     ) -> WrittenReport:
         """Store the three objects, the report last."""
-        revision = 1 + run.spec.retry.unscored_only
-        prefix = f"{run_prefix(self._storage, run.metadata.uid)}report/{revision}/"
+        prefix = f"{run_prefix(self._storage, run.metadata.uid)}report/{record.revision}/"
         await self._put(f"{prefix}run.json", record.model_dump_json(by_alias=True, indent=2).encode())
         file.seek(0)
         await self._store.put_stream(
@@ -141,7 +159,11 @@ class RunReporter:
         content = report.model_dump_json(by_alias=True, indent=2).encode() + b"\n"
         stored = await self._put(f"{prefix}report.json", content)
         place = ReportPlace(
-            revision=revision, digest=stored.sha256, bucket=self._storage.bucket, key=stored.key
+            revision=record.revision,
+            digest=stored.sha256,
+            bucket=self._storage.bucket,
+            key=stored.key,
+            supersedes=record.supersedes,
         )
         return WrittenReport(place, report)
 
@@ -149,6 +171,16 @@ class RunReporter:
         return await self._store.put_bytes(
             self._storage.bucket, key, content, content_type="application/json"
         )
+
+
+def _revision(run: EvaluationRun) -> dict[str, object]:
+    """Fields of the run record: which revision its report is, and the digest of the one before."""
+    revision, before = 1 + run.spec.retry.unscored_only, run.status.report
+    if before is None:
+        return {"revision": revision}
+    # Made once more after an answer that was lost, it is the same report again.
+    same = before.revision == revision
+    return {"revision": revision, "supersedes": before.supersedes if same else before.digest}
 
 
 async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
