@@ -128,7 +128,7 @@ def show_result(screen: Screen, target: Target, finished: EvaluationRun) -> None
     else:
         screen.say(f"{story.publishable(finished)}\n")
         screen.table(story.vector_table(status.vector), f"{finished.metadata.name}: {story.doing(finished)}")
-    for line in sorted({story.provenance(row) for row in status.vector}):
+    for line in sorted({story.provenance(row, status) for row in status.vector}):
         screen.say(f"  {line}")
     if failed := story.failures(finished):
         screen.say("\nTries without a score:")

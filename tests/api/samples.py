@@ -10,6 +10,7 @@ from assay.api.evaluation_run_status import (
     AttemptCounts,
     EvaluationRunStatus,
     Failure,
+    IndexRow,
     Mean,
     OutcomeCount,
     Report,
@@ -130,7 +131,7 @@ def run() -> Object:
 
 def largest_status() -> EvaluationRunStatus:
     """The status of a run that is as large as it may be: every list full, every text at its limit."""
-    mean = Mean(mean="123456789.123456", n=1_000_000)
+    mean = Mean(mean="12345678.1", n=100_000)
     return EvaluationRunStatus(
         observed_generation=7,
         conditions=[
@@ -175,10 +176,17 @@ def largest_status() -> EvaluationRunStatus:
                 runner="r" * 440 + "@" + DIGEST,
                 sandboxd="s" * 440 + "@" + DIGEST,
             ),
+            price_sheet=DIGEST,
         ),
         vector=[
             _largest_row(_long(ledger, "l"), _long(variant, "v"), mean)
             for ledger in range(LARGEST_LEDGERS)
+            for variant in range(LARGEST_VARIANTS)
+        ],
+        index=[
+            IndexRow(
+                variant=_long(variant, "v"), value="0.123456", interval="-1.1234 12.1234", shift="-0.1234"
+            )
             for variant in range(LARGEST_VARIANTS)
         ],
         evidence_prefix="p" * 400,
@@ -197,9 +205,11 @@ def _largest_row(ledger_name: str, variant_name: str, mean: Mean) -> VectorRow:
         variant=variant_name,
         planned=100_000,
         valid=99_999,
-        coverage="0.9999999999",
-        score_strict="0.1234567890",
-        score_valid="0.1234567890",
+        coverage="0.999999",
+        score_strict="0.123456",
+        score_valid="0.123456",
+        score_interval="-1.1234 12.1234",
+        shift="-0.1234",
         input_tokens=mean,
         cache_read_tokens=mean,
         cache_write_tokens=mean,
@@ -213,7 +223,6 @@ def _largest_row(ledger_name: str, variant_name: str, mean: Mean) -> VectorRow:
         flagged=100_000,
         harness_commit="c" * 40,
         harbor_version="0.26.0" + "x" * 14,
-        ledger_digest=DIGEST,
     )
 
 

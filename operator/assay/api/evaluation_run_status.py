@@ -15,7 +15,6 @@ from assay.api.resource import (
     Conditions,
     Count,
     DecimalString,
-    Ratio,
     ResourceName,
     StatusPart,
     list_map,
@@ -23,6 +22,15 @@ from assay.api.resource import (
 )
 
 MAX_ROWS = 100
+MEAN_LENGTH = 10
+Share = Annotated[str, StringConstraints(pattern=r"^(0|1)(\.[0-9]+)?$", max_length=8)]
+"""A share between 0 and 1, as a decimal string of at most six places."""
+Shift = Annotated[str, StringConstraints(pattern=r"^-?(0|1)(\.[0-9]+)?$", max_length=7)]
+"""A difference of shares, as a decimal string of at most four places."""
+ShareInterval = Annotated[
+    str, StringConstraints(pattern=r"^-?[0-9]+(\.[0-9]+)? -?[0-9]+(\.[0-9]+)?$", max_length=17)
+]
+"""Low and high end of a 95 % interval with a space between; not clipped, so it may leave 0 to 1."""
 MAX_FAILURES = 10
 FAILURE_MESSAGE_LIMIT = 300
 
@@ -229,15 +237,18 @@ class Resolved(StatusPart):
         list[ResolvedVariant], Field(max_length=50, json_schema_extra=list_map("name"), default_factory=list)
     ] = Field(description="variants as they were at the start.")
     images: ResolvedImages | None = Field(default=None, description="images of Assay that execute the tries.")
+    price_sheet: BoundedDigest | None = Field(
+        default=None, description="priceSheet that costs are computed with, by digest; absent = none."
+    )
 
 
 class Mean(StatusPart):
     """A mean over the attempts whose value is known, and how many those are."""
 
-    mean: Annotated[DecimalString, StringConstraints(max_length=16)] = Field(
-        description="mean of the known values."
+    mean: Annotated[DecimalString, StringConstraints(max_length=MEAN_LENGTH)] = Field(
+        description="mean of the known values, with as many places as it has room for."
     )
-    n: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+    n: Annotated[int, Field(ge=0, le=100_000)] = Field(
         description="n is how many attempts have a known value."
     )
 
@@ -245,19 +256,25 @@ class Mean(StatusPart):
 class VectorRow(StatusPart):
     """The result of one variant on one ledger: never a percentage without its companions.
 
-    A companion that is absent is unknown (shown as —), never zero.
+    A companion that is absent is unknown (shown as —), never zero. `resolved` has the ledger's digest.
     """
 
     ledger: ResourceName = Field(description="ledger that was measured on.")
     variant: ResourceName = Field(description="variant that was measured.")
     planned: Count = Field(description="planned attempts of this row.")
     valid: Count = Field(description="valid attempts: those with a score.")
-    coverage: Ratio = Field(description="coverage is valid over planned.")
-    score_strict: Ratio | None = Field(
+    coverage: Share = Field(description="coverage is valid over planned.")
+    score_strict: Share | None = Field(
         default=None, description="scoreStrict is the mean over tasks with every missing score as 0."
     )
-    score_valid: Ratio | None = Field(
+    score_valid: Share | None = Field(
         default=None, description="scoreValid is the mean over tasks of the valid attempts alone."
+    )
+    score_interval: ShareInterval | None = Field(
+        default=None, description="scoreInterval of scoreStrict, 95 %, for tasks like these: low and high."
+    )
+    shift: Shift | None = Field(
+        default=None, description="shift of scoreStrict against the baseline; the report has its error."
     )
     input_tokens: Mean | None = Field(
         default=None, description="inputTokens an attempt, cache reads and writes included."
@@ -280,7 +297,19 @@ class VectorRow(StatusPart):
     harbor_version: Annotated[str, StringConstraints(max_length=20)] | None = Field(
         default=None, description="harborVersion that ran the tries; absent if mixed."
     )
-    ledger_digest: BoundedDigest = Field(description="ledgerDigest of the ledger file.")
+
+
+class IndexRow(StatusPart):
+    """The index of one variant over the suite. Its components, errors and pooled means are in the report."""
+
+    variant: ResourceName = Field(description="variant that was measured.")
+    value: Share | None = Field(
+        default=None, description="value of the index; absent unless every component is complete."
+    )
+    interval: ShareInterval | None = Field(
+        default=None, description="interval of the index, 95 %, for tasks like these: low and high."
+    )
+    shift: Shift | None = Field(default=None, description="shift of the index against the baseline.")
 
 
 class Report(StatusPart):
@@ -290,6 +319,9 @@ class Report(StatusPart):
     digest: BoundedDigest = Field(description="digest of the report's bytes.")
     bucket: Bucket = Field(description="bucket that holds the report.")
     key: Annotated[str, StringConstraints(max_length=450)] = Field(description="key of the report.")
+    supersedes: BoundedDigest | None = Field(
+        default=None, description="supersedes is the digest of the report of the revision before."
+    )
 
 
 class EvaluationRunStatus(StatusPart):
@@ -334,6 +366,9 @@ class EvaluationRunStatus(StatusPart):
         list[VectorRow],
         Field(max_length=MAX_ROWS, json_schema_extra=list_map("ledger", "variant"), default_factory=list),
     ] = Field(description="vector has one row for each ledger and variant.")
+    index: Annotated[
+        list[IndexRow], Field(max_length=50, json_schema_extra=list_map("variant"), default_factory=list)
+    ] = Field(description="index has one row for each variant; empty without a suite.")
     evidence_prefix: Annotated[str, StringConstraints(max_length=400)] | None = Field(
         default=None, description="evidencePrefix below which everything of the run lies in the bucket."
     )

@@ -1,11 +1,12 @@
 """What an EvaluationRun's status says, in words and tables for people."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from assay.api.conditions import Condition, find_condition, is_true
 from assay.api.evaluation_run import EvaluationRun
-from assay.api.evaluation_run_status import Mean, RunCondition, RunReason, VectorRow
+from assay.api.evaluation_run_status import EvaluationRunStatus, Mean, RunCondition, RunReason, VectorRow
 
 UNKNOWN = "—"
 
@@ -51,6 +52,64 @@ def stopped(run: EvaluationRun) -> bool:
     """Whether the run goes no further without somebody's decision, although nobody asked it to stop."""
     found = find_condition(run.status.conditions, RunCondition.SUSPENDED)
     return found is not None and found.status == "True" and found.reason != RunReason.REQUESTED
+
+
+def state(run: EvaluationRun) -> str:
+    """One word: Complete, Failed, Stopped, Suspended, Running or Waiting."""
+    conditions = run.status.conditions
+    if is_true(conditions, RunCondition.COMPLETE):
+        return "Complete"
+    if is_true(conditions, RunCondition.FAILED):
+        return "Failed"
+    if is_true(conditions, RunCondition.SUSPENDED):
+        return "Stopped" if stopped(run) else "Suspended"
+    return "Running" if is_true(conditions, RunCondition.PROGRESSING) else "Waiting"
+
+
+def age(run: EvaluationRun, now: datetime) -> str | None:
+    """Time since the run was created; None where the API server did not say when."""
+    created = run.metadata.creation_timestamp
+    return duration(now - datetime.fromisoformat(created)) if created else None
+
+
+def time_left(run: EvaluationRun, now: datetime) -> str | None:
+    """How long the rest takes if it goes as the part so far; None before the first attempt has ended."""
+    attempts, started = run.status.attempts, run.status.started_at
+    done = attempts.recorded + attempts.invalid
+    if started is None or not done:
+        return None
+    return duration((now - started) / done * (attempts.planned - done))
+
+
+def duration(time: timedelta) -> str:
+    """A time in its two largest units: `3d4h`, `1h5m`, `2m30s`, `12s`."""
+    seconds = max(0, int(time.total_seconds()))
+    parts = [
+        (seconds // 86400, "d"),
+        (seconds // 3600 % 24, "h"),
+        (seconds // 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ]
+    first = next((index for index, (value, _) in enumerate(parts) if value), 3)
+    return "".join(f"{value}{unit}" for value, unit in parts[first : first + 2] if value) or "0s"
+
+
+def facts(run: EvaluationRun) -> list[str]:
+    """When it started and ended, what it was made with, and where what it left lies."""
+    status, lines = run.status, []
+    if status.started_at is not None:
+        ended_at = f", ended {status.completed_at:%Y-%m-%d %H:%M:%S}" if status.completed_at else ""
+        lines.append(f"started {status.started_at:%Y-%m-%d %H:%M:%S} UTC{ended_at}")
+    if status.resolved is not None:
+        lines += [f"ledger {one.name}: {one.tasks} tasks, {one.digest}" for one in status.resolved.ledgers]
+        if status.resolved.images is not None:
+            lines.append(f"runner image {status.resolved.images.runner}")
+    if status.evidence_prefix:
+        lines.append(f"evidence: s3://{run.spec.storage.s3.bucket}/{status.evidence_prefix}")
+    if status.report is not None:
+        place = status.report
+        lines.append(f"report: s3://{place.bucket}/{place.key} revision {place.revision}, {place.digest}")
+    return lines
 
 
 def vector_table(rows: Sequence[VectorRow]) -> Table:
@@ -105,10 +164,12 @@ def _cost(value: Mean | None) -> str:
     return UNKNOWN if value is None or value.n == 0 else value.mean
 
 
-def provenance(row: VectorRow) -> str:
+def provenance(row: VectorRow, status: EvaluationRunStatus) -> str:
     """What a row's figures were made with."""
+    ledgers = status.resolved.ledgers if status.resolved else []
+    digest = next((one.digest for one in ledgers if one.name == row.ledger), UNKNOWN)
     return (
-        f"ledger {row.ledger} {row.ledger_digest}, harness commit {row.harness_commit or UNKNOWN}, "
+        f"ledger {row.ledger} {digest}, harness commit {row.harness_commit or UNKNOWN}, "
         f"Harbor {row.harbor_version or UNKNOWN}"
     )
 

@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
 from assay.api import report as api
-from assay.api.evaluation_run_status import Mean, VectorRow
+from assay.api.evaluation_run_status import MEAN_LENGTH, IndexRow, Mean, VectorRow
 from assay.core.attempts import AttemptState, Scored
 from assay.core.figures.attempts import collect
 from assay.core.figures.known_means import known_mean
@@ -16,27 +16,54 @@ from assay.core.record_totals import tokens_of
 
 PIN_EXTERNAL = "PinExternal"
 """A note of the runner about its own image: it says nothing about the try, so it does not flag one."""
-_PLACES = Decimal("0.000001")
 
 
-def decimal_string(value: Fraction | float | Decimal) -> str:
-    """A non-negative number as the API writes it: at most six places, no exponent, no trailing zeros."""
+def decimal_string(value: Fraction | float | Decimal, places: int = 6) -> str:
+    """A number as the API writes it: at most `places` places, no exponent, no trailing zeros."""
     exact = Fraction(value)
-    number = (Decimal(exact.numerator) / Decimal(exact.denominator)).quantize(_PLACES, ROUND_HALF_EVEN)
-    text = format(number, "f")
-    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
+    number = Decimal(exact.numerator) / Decimal(exact.denominator)
+    text = format(number.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN), "f")
+    short = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if short in ("", "-0") else short
 
 
 def mean_of(values: Iterable[float | None]) -> Mean | None:
     """Mean of the known values with their number; None where none is known."""
     found = known_mean(values)
-    return None if found.mean is None else Mean(mean=decimal_string(found.mean), n=found.n)
+    return None if found.mean is None else _mean(found.mean, found.n)
+
+
+def _mean(value: Fraction | float | Decimal, n: int) -> Mean:
+    """The mean with as many places as the status has room for."""
+    whole = len(decimal_string(value, 0))
+    return Mean(mean=decimal_string(value, max(0, min(6, MEAN_LENGTH - 1 - whole))), n=n)
+
+
+def interval_string(found: api.Interval | None) -> str | None:
+    """Low and high end, as the status has them."""
+    return f"{decimal_string(found.low, 4)} {decimal_string(found.high, 4)}" if found else None
+
+
+def index_rows(report: api.Report) -> list[IndexRow]:
+    """The index of every variant as the status has it."""
+    return [
+        IndexRow(
+            variant=row.variant,
+            value=_text(row.value),
+            interval=interval_string(row.sampling),
+            shift=_shift(row.shift),
+        )
+        for row in report.index
+    ]
+
+
+def _shift(found: api.ShiftFigures | None) -> str | None:
+    return decimal_string(found.shift, 4) if found and found.shift is not None else None
 
 
 def vector_row(
     ledger: str,
     variant: str,
-    ledger_digest: str,
     states: Mapping[AttemptKey, AttemptState],
     tries: Sequence[TryRecord],
 ) -> VectorRow:
@@ -64,14 +91,13 @@ def vector_row(
         flagged=sum(any(flag != PIN_EXTERNAL for flag in record.flags) for record in retained),
         harness_commit=_same(record.harness_commit for record in retained),
         harbor_version=_same(record.harbor_version for record in retained),
-        ledger_digest=ledger_digest,
     )
 
 
 def with_report(live: VectorRow, row: api.Row) -> VectorRow:
-    """The row with what the report made of the attempts: the plan's and the suite's rules, and costs.
+    """The row with what the report made of the attempts: the plan's and the suite's rules, error and costs.
 
-    Errors and shifts stand in the report alone: a status of 100 rows has no room for them (cases.md BAR 8).
+    Everything else stands in the report alone: a status of 100 rows has no room for it (cases.md BAR 8).
     """
     cost = row.usage.cost_usd
     return live.model_copy(
@@ -81,7 +107,9 @@ def with_report(live: VectorRow, row: api.Row) -> VectorRow:
             "coverage": decimal_string(row.score.coverage),
             "score_strict": _text(row.score.strict),
             "score_valid": _text(row.score.valid),
-            "cost_usd": Mean(mean=decimal_string(cost.mean), n=cost.n) if cost.mean is not None else None,
+            "score_interval": interval_string(row.sampling.interval if row.sampling else None),
+            "shift": _shift(row.shift),
+            "cost_usd": _mean(cost.mean, cost.n) if cost.mean is not None else None,
         }
     )
 

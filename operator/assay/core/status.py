@@ -129,7 +129,7 @@ def make_status(
     if decision is not None and plan is not None and (figures or decision.finished):
         changes |= _figures(decision, plan, findings.report)
     if findings.report is not None and findings.report.place is not None:
-        changes["report"] = findings.report.place
+        changes |= {"report": findings.report.place, "index": findings.report.index}
     ended = _set_end(writer, run, findings)
     if ended and old.completed_at is None:
         changes["completed_at"] = now.replace(microsecond=0)
@@ -368,7 +368,7 @@ def vector(decision: Decision, plan: RunPlan) -> list[VectorRow]:
     for record in decision.tries:
         tries.setdefault((record.key.ledger, record.key.variant), []).append(record)
     return [
-        vector_row(ledger, variant, plan.ledgers[ledger].digest, _of(states, pair), tries.get(pair, []))
+        vector_row(ledger, variant, _of(states, pair), tries.get(pair, []))
         for ledger in plan.ledgers
         for variant in plan.variants
         for pair in [(ledger, variant)]

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from assay.api.evaluation_run_status import IndexRow, VectorRow
 from assay.api.evaluation_run_status import Report as ReportPlace
-from assay.api.evaluation_run_status import VectorRow
 from assay.api.report import Report
-from assay.core.scoring import with_report
+from assay.core.scoring import index_rows, with_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,11 @@ class WrittenReport:
     def reasons_against(self) -> list[str]:
         """Why the figures may not be published."""
         return list(self.report.reasons_against) if self.report else [self.problem]
+
+    @property
+    def index(self) -> list[IndexRow]:
+        """The index of every variant; empty without a suite."""
+        return index_rows(self.report) if self.report else []
 
     def complete(self, vector: list[VectorRow]) -> list[VectorRow]:
         """The vector with the report's figures."""

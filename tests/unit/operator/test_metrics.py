@@ -53,7 +53,6 @@ def view(records: dict[str, TryRecord], uid: str = make.RUN_UID, attempts: int =
         valid=count,
         coverage="1",
         score_strict="0.5",
-        ledger_digest=make.DIGEST,
     )
     counts = AttemptCounts(planned=count, recorded=count)
     status = run.status.model_copy(update={"attempts": counts, "vector": [row]})

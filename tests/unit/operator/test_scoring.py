@@ -31,7 +31,7 @@ def row_of(tasks: dict[str, Rewards], **figures: object) -> VectorRow:
             one = record(key, outcome, reward, **figures)
             tries.append(one)
             states[key] = Invalid(one, "lost") if reward is None else Scored(one, reward)
-    return vector_row("ledger", "oracle", make.DIGEST, states, tries)
+    return vector_row("ledger", "oracle", states, tries)
 
 
 def test_bar_1_strict_valid_and_coverage_stand_side_by_side() -> None:
@@ -63,7 +63,7 @@ def test_without_any_score_there_is_no_rate_at_all() -> None:
 def test_attempts_that_are_still_to_be_made_are_missing() -> None:
     key, other = AttemptKey("ledger", "a", "oracle", 0), AttemptKey("ledger", "b", "oracle", 0)
     one = record(key, OutcomeClass.GRADED, 1.0)
-    row = vector_row("ledger", "oracle", make.DIGEST, {key: Scored(one, 1.0), other: NextTry(1)}, [one])
+    row = vector_row("ledger", "oracle", {key: Scored(one, 1.0), other: NextTry(1)}, [one])
     assert (row.score_strict, row.score_valid, row.coverage) == ("0.5", "1", "0.5")
 
 
