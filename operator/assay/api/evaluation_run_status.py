@@ -322,6 +322,10 @@ class Report(StatusPart):
     supersedes: BoundedDigest | None = Field(
         default=None, description="supersedes is the digest of the report of the revision before."
     )
+    html_key: Annotated[str, StringConstraints(max_length=450)] | None = Field(
+        default=None, description="htmlKey of the report as a page to read; absent = none could be made."
+    )
+    html_digest: BoundedDigest | None = Field(default=None, description="htmlDigest of that page's bytes.")
 
 
 class EvaluationRunStatus(StatusPart):

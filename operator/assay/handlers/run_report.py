@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from importlib.metadata import version
 from itertools import batched
+from pathlib import Path
 from typing import IO
 
 from assay.adapters.journal_store import JournalStore
+from assay.adapters.report_page import PageError, page_in_a_process
 from assay.adapters.s3 import AsyncS3Store, StoredObject
 from assay.adapters.score_files import packaged_suites
 from assay.api.attempt_record import AttemptRecord, RunRecord
@@ -68,7 +70,7 @@ class RunReporter:
         without one, for its evidence is complete.
         """
         ended = max((record.ended_at for record in decision.tries), default=run.status.started_at)
-        with tempfile.TemporaryFile() as file:
+        with tempfile.NamedTemporaryFile() as file:
             try:
                 first = await self._opening()
                 record = run_record(run, plan, frozen, first).model_copy(
@@ -149,7 +151,7 @@ class RunReporter:
     async def _store_all(
         self, run: EvaluationRun, record: RunRecord, file: IO[bytes], report: Report
     ) -> WrittenReport:
-        """Store the three objects, the report last."""
+        """Store all objects, the report last."""
         prefix = f"{run_prefix(self._storage, run.metadata.uid)}report/{record.revision}/"
         await self._put(f"{prefix}run.json", record.model_dump_json(by_alias=True, indent=2).encode())
         file.seek(0)
@@ -157,6 +159,7 @@ class RunReporter:
             self._storage.bucket, f"{prefix}attempts.jsonl", _chunks(file), content_type="application/jsonl"
         )
         content = report.model_dump_json(by_alias=True, indent=2).encode() + b"\n"
+        page = await self._page(prefix, content, file)
         stored = await self._put(f"{prefix}report.json", content)
         place = ReportPlace(
             revision=record.revision,
@@ -164,8 +167,29 @@ class RunReporter:
             bucket=self._storage.bucket,
             key=stored.key,
             supersedes=record.supersedes,
+            html_key=page.key if page else None,
+            html_digest=page.sha256 if page else None,
         )
         return WrittenReport(place, report)
+
+    async def _page(self, prefix: str, report: bytes, attempts: IO[bytes]) -> StoredObject | None:
+        """Store the report as a page to read. The figures stand without it, so a run does not fail for it."""
+        address = f"s3://{self._storage.bucket}/{prefix}"
+        with tempfile.NamedTemporaryFile() as file:
+            await asyncio.to_thread(_fill, file, report)
+            try:
+                page = await page_in_a_process(
+                    Path(file.name),
+                    Path(attempts.name),
+                    f"{address}report.json",
+                    f"{address}attempts.jsonl",
+                )
+            except PageError as error:
+                log.error("run %s: no report.html could be made: %s", self._run.metadata.name, error)
+                return None
+        return await self._store.put_bytes(
+            self._storage.bucket, f"{prefix}report.html", page, content_type="text/html; charset=utf-8"
+        )
 
     async def _put(self, key: str, content: bytes) -> StoredObject:
         return await self._store.put_bytes(
@@ -181,6 +205,11 @@ def _revision(run: EvaluationRun) -> dict[str, object]:
     # Made once more after an answer that was lost, it is the same report again.
     same = before.revision == revision
     return {"revision": revision, "supersedes": before.supersedes if same else before.digest}
+
+
+def _fill(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
 
 
 async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
