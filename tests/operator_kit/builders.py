@@ -9,6 +9,8 @@ from typing import Any
 from assay.api.agent_variant import AgentVariantSpec
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evidence import (
+    ARTIFACTS,
+    EvidenceFile,
     HarnessVersion,
     Manifest,
     PhaseSeconds,
@@ -36,8 +38,9 @@ from assay.core.ledger import with_line_digest
 from assay.core.observation import ConditionView, ContainerView, JobView, Phase, PodView
 from assay.core.plan import RunLedger, RunPlan, RunVariant, make_plan
 from assay.core.reconcile import name_of
-from assay.core.record import AttemptKey, ManifestFound
+from assay.core.record import AttemptKey, ManifestFound, TryRecord
 from assay.core.variants import fingerprint
+from assay.core.verification import verify_only
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 RUN_UID = "11111111-1111-4111-8111-111111111111"
@@ -210,10 +213,17 @@ def manifest(
     *,
     try_number: int = 1,
     variant: RunVariant | None = None,
+    artifacts: bool = False,
+    judged: TryRecord | None = None,
     **result: Any,
 ) -> Manifest:
-    """The manifest of a try, with changes to its result."""
+    """The manifest of a try, with changes to its result.
+
+    With `artifacts` the try left what its verifier was given; `judged` is the try that this one judged again.
+    """
     who = identity(key, try_number)
+    if artifacts and reward is None:
+        result = {"graded_as": OutcomeClass.GRADED} | result
     figures: dict[str, Any] = {
         "outcome": outcome,
         "reward": reward,
@@ -229,8 +239,9 @@ def manifest(
         ledger_digest=DIGEST,
         variant_fingerprint=(variant or run_variant(key.variant)).fingerprint,
         archive_digest=DIGEST,
-        files=[],
+        files=[EvidenceFile(path=ARTIFACTS, size=1024, sha256=DIGEST)] if artifacts else [],
         result=TryResult(**figures | result),
+        verify_only=verify_only(judged) if judged else None,
     )
 
 

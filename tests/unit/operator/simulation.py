@@ -23,6 +23,9 @@ from assay.core.reconcile import (
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
 from tests.operator_kit import builders as make
 
+LEAVE_ARTIFACTS = (OutcomeClass.VERIFIER_CRASH, OutcomeClass.DISRUPTED)
+"""How a try ends whose verifier had begun."""
+
 Script = Mapping[tuple[AttemptKey, int], OutcomeClass]
 """How each try ends; those that are not named are graded with reward 1."""
 
@@ -36,6 +39,10 @@ class Truth:
     manifests: dict[str, ManifestFound] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
     tries: dict[AttemptKey, list[OutcomeClass]] = field(default_factory=dict)
+    agents: dict[AttemptKey, int] = field(default_factory=dict)
+    """How many tries of an attempt ran an agent."""
+    judged: dict[str, TryRecord] = field(default_factory=dict)
+    """What tries without an agent judge, by Job name."""
 
     def live(self) -> list[JobView]:
         return [job for name, job in self.jobs.items() if name in self.pods and not self.pods[name].ended]
@@ -120,7 +127,16 @@ class World:
         outcome = self.script.get((key, job.try_number), OutcomeClass.GRADED)
         self.truth.tries.setdefault(key, []).append(outcome)
         reward = 1.0 if outcome is OutcomeClass.GRADED else None
-        self.truth.manifests[name] = make.found(key, outcome, reward, try_number=job.try_number)
+        judged = self.truth.judged.get(name)
+        self.truth.agents[key] = self.truth.agents.get(key, 0) + (judged is None)
+        self.truth.manifests[name] = make.found(
+            key,
+            outcome,
+            reward,
+            try_number=job.try_number,
+            artifacts=judged is None and outcome in LEAVE_ARTIFACTS,
+            judged=judged,
+        )
         self.truth.pods[name] = make.ended_pod(job)
         self._see_pod(self.truth.pods[name])
         ended = ConditionView("Complete", "True", since=self.now)
@@ -141,6 +157,9 @@ class World:
     def _create(self, action: CreateJob) -> None:
         if action.name not in self.truth.jobs:  # else 409: it is ours already
             job = make.job_view(action.key, action.try_number)
+            if action.judged is not None:
+                job = replace(job, verifies=action.judged.try_number)
+                self.truth.judged[action.name] = action.judged
             self.truth.made[action.name] += 1
             self.truth.pods[action.name] = make.pod_view(job, make.container("environment"))
             self._set_job(job)

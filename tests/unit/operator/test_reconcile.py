@@ -28,7 +28,7 @@ from assay.core.reconcile import (
 )
 from assay.core.record import AttemptKey
 from tests.operator_kit import builders as make
-from tests.unit.operator.simulation import World
+from tests.unit.operator.simulation import LEAVE_ARTIFACTS, World
 
 PLAN = make.plan_of(tasks=3)
 FIRST, SECOND, THIRD = PLAN.attempts
@@ -373,7 +373,7 @@ def test_any_order_and_any_loss_come_to_the_same_end(
     endings: list[list[OutcomeClass]], parallelism: int, seed: int, loss: float
 ) -> None:
     """Random passes, ends, restarts, crashes, lists and deletions: the end is what the script says."""
-    plan = limited(len(endings), infrastructure=2, disruption=3)
+    plan = limited(len(endings), infrastructure=2, disruption=3, verification=1)
     script = {
         (key, number): outcome
         for key, outcomes in zip(plan.attempts, endings, strict=True)
@@ -390,6 +390,9 @@ def test_any_order_and_any_loss_come_to_the_same_end(
     assert _results(decision) == _results(expected)
     assert world.truth.tries == calm.truth.tries, "each try of the script ran once, and no other"
     assert set(world.truth.made.values()) <= {1}, "no Job was made twice"
+    for key, outcomes in world.truth.tries.items():
+        left = next((n for n, one in enumerate(outcomes, 1) if one in LEAVE_ARTIFACTS), len(outcomes))
+        assert world.truth.agents[key] == left, "no agent runs again while artefacts wait for a verdict"
     assert world.truth.jobs == {}, "a Job goes when its result is durable"
 
 
