@@ -61,13 +61,13 @@ def troubled_job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     folder = tmp_path_factory.mktemp("jobs")
     task = folder / "answer"
-    for path, text in _ANSWER_TASK.items():
+    for path, text in ANSWER_TASK.items():
         (task / path).parent.mkdir(parents=True, exist_ok=True)
         (task / path).write_text(text)
     return run_job(folder, "troubled", [task], agents, n_attempts=2)
 
 
-_ANSWER_TASK = {
+ANSWER_TASK = {
     "task.toml": '[task]\nname = "tests/answer"\n[environment]\nworkdir = "/app"\n',
     "instruction.md": "Write the number 42 into /app/answer.txt.\n",
     "environment/Dockerfile": "FROM example.test/task:1\n",

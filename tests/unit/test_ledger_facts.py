@@ -11,7 +11,7 @@ import pytest
 
 from assay.api.ledger_build_file import LedgerBuildFile
 from assay.api.ledgerfile import OracleKind, VerifierMode
-from assay.core.archive import harbor_digest
+from assay.core.archive import harbor_digest, write_archive
 from assay.core.ledger import parse_ledger, render_ledger
 from assay.core.ledger_build import LedgerBuilder, LedgerRefusedError
 from assay.core.oracle import OracleRunsError, parse_oracle_runs
@@ -21,7 +21,13 @@ from tests.unit.ledger_tasks import BUILD, DIGEST, OTHER_DIGEST, build, entries,
 IMAGE = f"registry.example/task@{DIGEST}"
 
 
-def runs(*found: tuple[str, float | None], image: str = IMAGE, name: str = "org/one") -> bytes:
+ARCHIVE = write_archive(entries(task())).digest
+HARBOR = harbor_digest(entries(task()))
+
+
+def runs(
+    *found: tuple[str, float | None], image: str | None = IMAGE, name: str = "org/one", **more: str | None
+) -> bytes:
     """Attempt records of the agents with their rewards."""
     lines = []
     for number, (agent, reward) in enumerate(found):
@@ -34,8 +40,10 @@ def runs(*found: tuple[str, float | None], image: str = IMAGE, name: str = "org/
             "retained": True,
             "outcome": "Graded",
             "reward": reward,
-            "images": {"environment": image},
+            "images": {"environment": image} if image else {},
             "harness": {"agent": agent},
+            "archiveDigest": ARCHIVE,
+            **more,
         }
         lines.append(json.dumps(record))
     return "\n".join(lines).encode()
@@ -47,7 +55,7 @@ GOOD = (("oracle", 1.0), ("oracle", 1.0), ("oracle", 1.0), ("nop", 0.0))
 def made(content: bytes | None, published: Upstream | None = None, /, **stated: Any) -> Any:
     """The ledger of one task with these oracle runs and this manifest."""
     build_file = LedgerBuildFile.model_validate({**BUILD, **stated})
-    given = parse_oracle_runs(content) if content is not None else None
+    given = parse_oracle_runs([content]) if content is not None else None
     builder = LedgerBuilder(build_file, build_file.images.get, upstream=published, oracle_runs=given)
     builder.add("t0", entries(task()))
     ledger = builder.finish()
@@ -77,8 +85,16 @@ def test_runs_of_the_solution_and_of_no_change_prove_an_oracle() -> None:
         (runs(*GOOD[:3], ("nop", 1.0)), "no change scored 1.0 in 1 of 1 runs"),
         (
             runs(*GOOD, image=f"registry.example/task@{OTHER_DIGEST}"),
-            "a run was on image registry.example/task@",
+            "a run was on environment image registry.example/task@",
         ),
+        (runs(*GOOD, archiveDigest=DIGEST), f"a run was of other files of the task: {DIGEST}, not {ARCHIVE}"),
+        (runs(*GOOD, archiveDigest=None), "does not say which files the task had"),
+        (
+            runs(*GOOD, archiveDigest=None, harborDigest=DIGEST),
+            f"a run was of other files of the task: {DIGEST}",
+        ),
+        # Harbor does not say which image the tag of task.toml stood for.
+        (runs(*GOOD, archiveDigest=None, harborDigest=HARBOR, image=None), "environment image unknown"),
         (runs(*GOOD, name="org/other"), "0 runs of the reference solution"),
     ],
 )
@@ -94,13 +110,26 @@ def test_runs_that_prove_nothing_are_refused_unless_the_owner_accepts(content: b
     assert ledger.without_proof == []
 
 
+def test_runs_of_several_places_prove_together_in_any_order() -> None:
+    one, other = runs(*GOOD[:2]), runs(*GOOD[2:])
+    proofs = {build_with([*order]).oracle.proof.results_digest for order in ((one, other), (other, one))}
+    assert len(proofs) == 1
+
+
+def build_with(contents: list[bytes]) -> Any:
+    build_file = LedgerBuildFile.model_validate(BUILD)
+    builder = LedgerBuilder(build_file, build_file.images.get, oracle_runs=parse_oracle_runs(contents))
+    builder.add("t0", entries(task()))
+    return builder.finish().tasks[0]
+
+
 def test_without_runs_a_task_is_frozen_but_counted_as_unproved() -> None:
     assert made(None).without_proof == ["org/one"]
 
 
 def test_a_line_that_is_no_record_is_named() -> None:
     with pytest.raises(OracleRunsError, match="line 2 is not an attempt record"):
-        parse_oracle_runs(runs(GOOD[0]) + b"\n{}\n")
+        parse_oracle_runs([runs(GOOD[0]) + b"\n{}\n"])
 
 
 def test_the_oracle_s_digest_covers_its_files_alone() -> None:

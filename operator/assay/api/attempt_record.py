@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 
 from assay.api.base import Digest, DNSName, Record, VersionedRecord
 from assay.api.evidence import Count, PhaseSeconds, TokenCounts
+from assay.api.journal import SegmentRef
+from assay.api.ledger_history import DriftReference, EarlierRun
 from assay.api.ledgerfile import TaskId
 from assay.api.outcome import OutcomeClass
 from assay.api.tryspec import ModelRole
@@ -104,6 +106,10 @@ class AttemptRecord(VersionedRecord):
     ledger: DNSName = Field(description="Name of the ledger within the run.")
     ledger_digest: Digest | None = Field(default=None, description="None where no ledger was frozen.")
     task: TaskId
+    archive_digest: Digest | None = Field(
+        default=None, description="Of the task's archive, which the runner checked before the agent started."
+    )
+    harbor_digest: Digest | None = Field(default=None, description="Of the task by Harbor's own algorithm.")
     variant: Name
     variant_fingerprint: Digest | None = None
     repetition: Annotated[int, Field(ge=0, le=9999)]
@@ -230,6 +236,19 @@ class RunRecord(VersionedRecord):
     )
     deadlines: dict[str, int] = Field(
         default_factory=dict, description="Seconds that replace the ledger's, by phase."
+    )
+    images: dict[str, str] = Field(
+        default_factory=dict, max_length=8, description="Assay's own, by digest: runner and sandboxd."
+    )
+    journal_head: SegmentRef | None = Field(
+        default=None, description="Last segment of the run's journal: all of it hangs on this digest."
+    )
+    price_sheet: Digest | None = Field(default=None, description="The sheet that the run pinned.")
+    references: list[DriftReference] = Field(
+        default_factory=list, max_length=20, description="What the baseline was tested against, by ledger."
+    )
+    earlier_runs: list[EarlierRun] | None = Field(
+        default=None, max_length=100_000, description="Other runs of these variants; None = nobody looked."
     )
     evidence: str | None = Field(
         default=None, max_length=600, description="Below it lies all evidence: s3://bucket/prefix/run-uid/"

@@ -88,11 +88,11 @@ def build(
         ),
     ] = False,
     oracle_runs: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             exists=True,
-            dir_okay=False,
-            help="attempts.jsonl of a run of the agents oracle (three times) and nop, as proof of oracles.",
+            help="Proof of oracles: attempts.jsonl of a run, or the folder of a Harbor job, of the agents "
+            "oracle (three times) and nop; repeat it for several.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -108,7 +108,7 @@ def build(
             --registry http://10.0.0.1:5000 --archives archives -o ledger.jsonl
     """
     with expected_errors():
-        given = gather_input(tasks, build_file, output, images=images, oracle_runs=oracle_runs)
+        given = gather_input(tasks, build_file, output, images=images, oracle_runs=oracle_runs or [])
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task("Freezing tasks", total=len(given.folders))
             try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from assay.adapters.harbor_job import read_job
 from assay.adapters.ledger_store import archive_name
 from assay.adapters.registry import Registry
 from assay.adapters.task_folder import read_task_folder
@@ -20,8 +21,10 @@ from assay.cli.output import InputError, explained
 from assay.cli.repository_gate import gate_at
 from assay.cli.task_images import with_built_images
 from assay.core.archive import ArchiveFacts, ArchiveRefusedError, Entry, write_archive
+from assay.core.harbor_import import HarborImportError, import_trials
 from assay.core.ledger_build import Ledger, LedgerBuilder, image_resolver
 from assay.core.ledger_line import ArchiveWriter, ImageResolver
+from assay.core.names import slug
 from assay.core.oracle import OracleRuns, OracleRunsError, parse_oracle_runs
 from assay.core.task_checks import Refusal
 from assay.core.upstream import Upstream, UpstreamError, parse_upstream
@@ -62,7 +65,7 @@ class BuildInput:
 
 
 def gather_input(
-    tasks: Path, build_file: Path, output: Path, *, images: Path | None, oracle_runs: Path | None
+    tasks: Path, build_file: Path, output: Path, *, images: Path | None, oracle_runs: Sequence[Path]
 ) -> BuildInput:
     """Reads the files that are named; `tasks` is a folder or a dataset.toml. Raises InputError."""
     stated = read_build_file(build_file)
@@ -90,11 +93,22 @@ def _read_upstream(path: Path) -> Upstream:
         raise InputError(f"{path}: {error}") from error
 
 
-def _read_oracle_runs(path: Path) -> OracleRuns:
-    try:
-        return parse_oracle_runs(path.read_bytes())
-    except OracleRunsError as error:
-        raise InputError(f"{path}: {error}") from error
+def _read_oracle_runs(places: Sequence[Path]) -> OracleRuns:
+    """Runs of files of records and of folders of Harbor jobs. Raises InputError."""
+    contents = []
+    for place in places:
+        try:
+            contents.append(_job_records(place) if place.is_dir() else place.read_bytes())
+            parse_oracle_runs(contents[-1:])
+        except (OracleRunsError, HarborImportError) as error:
+            raise InputError(f"{place}: {error}") from error
+    return parse_oracle_runs(contents)
+
+
+def _job_records(job: Path) -> bytes:
+    records = import_trials(read_job(job), job.resolve().name, slug(job.resolve().name, 60))
+    lines = (record.model_dump_json(by_alias=True, exclude_none=True) for record in records)
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _harness(stated: LedgerBuildFile, output: Path) -> HarnessTree | None:

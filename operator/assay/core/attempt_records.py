@@ -158,6 +158,7 @@ def attempt_record(
     `with_agents_evidence`. `figures_in` is the try that was given so in the place of this one.
     """
     ledger, variant = plan.ledgers[record.key.ledger], plan.variants[record.key.variant]
+    task = ledger.tasks[record.key.task]
     result = found.manifest.result if found else None
     models = [model.name for model in variant.spec.models]
     no_agent = record.verifies is not None and not retained
@@ -168,6 +169,8 @@ def attempt_record(
         ledger=record.key.ledger,
         ledger_digest=ledger.digest,
         task=record.key.task,
+        archive_digest=task.archive_digest,
+        harbor_digest=task.harbor_digest,
         variant=record.key.variant,
         variant_fingerprint=variant.fingerprint,
         repetition=record.key.repetition,
@@ -186,7 +189,7 @@ def attempt_record(
         total_seconds=record.total_seconds,
         started_at=result.started_at if result else None,
         finished_at=result.finished_at if result else record.ended_at,
-        resources=_resources(ledger, ledger.tasks[record.key.task]),
+        resources=_resources(ledger, task),
         images=dict(record.images),
         harness=TryHarness(
             harbor=result.harness.harbor if result else record.harbor_version or None,

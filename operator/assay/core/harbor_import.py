@@ -153,6 +153,7 @@ def _record(
         ledger=ledger,
         ledger_digest=file.digest if file else None,
         task=task,
+        harbor_digest=trial.task_digest,
         variant=variant,
         repetition=repetition,
         retained=reading.outcome is OutcomeClass.GRADED or reading.outcome in _RETAINED,

@@ -1,7 +1,7 @@
 """From one task's own files and the build file to its line in the ledger."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from assay.api.base import ImageByDigest
@@ -12,16 +12,17 @@ from assay.api.ledgerfile import (
     NetworkMode,
     Oracle,
     OracleKind,
+    OracleProof,
     TaskImages,
     TaskLine,
     TaskResources,
     TaskTimeouts,
     VerifierMode,
 )
-from assay.core.archive import ArchiveFacts, Entry, harbor_digest
+from assay.core.archive import ArchiveFacts, Entry, harbor_digest, write_archive
 from assay.core.assertions import failing_assertions
 from assay.core.dockerfile import base_image, first_that_needs_a_build, instructions
-from assay.core.oracle import OracleRuns, oracle_digest
+from assay.core.oracle import OracleRuns, ProvedTask, oracle_digest
 from assay.core.task_checks import Refusal, TaskSource, agent_network
 from assay.core.task_file import DEFAULT_VERIFIER_SECONDS
 
@@ -57,13 +58,14 @@ class TaskReader:
         task, file = self._task, self._file
         entries = list(task.entries.values())
         stated = self._stated()
-        oracle = self._oracle(stated["images"])
+        harbor = harbor_digest(entries)
+        oracle = self._oracle(entries, harbor, stated["images"])
         written = archive(entries)
         return TaskLine(
             id=task.id,
             archive_digest=written.digest,
             archive_bytes=written.size,
-            harbor_digest=harbor_digest(entries),
+            harbor_digest=harbor,
             category=self._fact("category", "category"),
             language=self._fact("language", "language"),
             repository=self._fact("repository", "repository_url", "repository"),
@@ -161,9 +163,13 @@ class TaskReader:
             )
         return sorted(set(asked.crossing_files))
 
-    def _oracle(self, images: TaskImages) -> Oracle:
+    def _oracle(self, entries: Sequence[Entry], harbor: str, images: TaskImages) -> Oracle:
         """The oracle with its proof, if the runs that were given are one."""
-        found = self._oracle_runs.proof(self._task.id, images) if self._oracle_runs else None
+        found: OracleProof | str | None = None
+        if self._oracle_runs:
+            # Archived twice, so that a task that is refused leaves no archive behind.
+            task = ProvedTask(self._task.id, write_archive(entries).digest, harbor, images)
+            found = self._oracle_runs.proof(task)
         accepted = self._own.accept_without_proof or self._defaults.accept_without_proof
         if isinstance(found, str) and accepted is None:
             raise self._refused(
