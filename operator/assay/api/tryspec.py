@@ -8,9 +8,9 @@ field is optional, its default means what older versions did, and no default cha
 """
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from assay.api.base import Digest, DNSLabel, DNSName, Record, VersionedRecord
 from assay.api.ledgerfile import NetworkMode, Seconds, TaskId, VerifierMode
@@ -123,12 +123,17 @@ class TrySpec(VersionedRecord):
     deadlines: Deadlines
     storage: StorageTarget
     gateway_url: str = Field(pattern=r"^https?://", max_length=300)
+    verify_only: VerifyOnly | None = Field(
+        default=None, description="None = an ordinary try; else no agent runs and no model can be called."
+    )
+
+    @model_validator(mode="after")
+    def _no_model_without_an_agent(self) -> Self:
+        if self.verify_only is not None and self.models:
+            raise ValueError("models must be empty where verifyOnly is given: no agent runs")
+        return self
 
     def annotation(self) -> str:
         """JSON for the pod: what equals its default is left out, so that older runners can read the rest."""
         fields = self.model_dump(mode="json", exclude_defaults=True)
         return json.dumps({"schemaVersion": self.schema_version, **fields}, ensure_ascii=False)
-
-    verify_only: VerifyOnly | None = Field(
-        default=None, description="None = an ordinary try; else no agent runs and no model can be called."
-    )
