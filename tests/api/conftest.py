@@ -49,6 +49,16 @@ class Api:
         name = body["metadata"]["name"]
         return self._call(self.objects.replace_namespaced_custom_object_status, plural, name=name, body=body)
 
+    def merge_status(self, plural: str, name: str, status: Object) -> Object:
+        """As the operator writes: a JSON merge patch."""
+        return self._call(
+            self.objects.patch_namespaced_custom_object_status,
+            plural,
+            name=name,
+            body={"status": status},
+            _content_type="application/merge-patch+json",
+        )
+
     def get(self, plural: str, name: str) -> Object:
         return self._call(self.objects.get_namespaced_custom_object, plural, name=name)
 

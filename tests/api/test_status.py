@@ -18,7 +18,7 @@ from assay.api.ledger_resource import (
     LedgerStatus,
     ValueCount,
 )
-from assay.api.resource import StatusPart, status_document
+from assay.api.resource import StatusPart, status_document, status_patch
 from tests.api import samples
 from tests.api.conftest import Api, RefusedError, kubectl, merged
 
@@ -68,6 +68,31 @@ def test_a_full_status_of_a_ledger_is_kept_whole(api: Api) -> None:
     kept = _written(api, "ledgers", samples.ledger(), status)
     assert kept["status"] == status_document(status)
     assert Ledger.parse(kept).status == status
+
+
+def test_what_falls_away_from_a_status_is_gone_at_any_depth(api: Api) -> None:
+    full = samples.largest_status()
+    assert full.resolved is not None
+    less = full.model_copy(
+        update={
+            "resolved": full.resolved.model_copy(update={"images": None}),
+            "report": None,
+            "completed_at": None,
+            "vector": full.vector[:1],
+        }
+    )
+    name = _written(api, "evaluationruns", samples.run(), full)["metadata"]["name"]
+    kept = api.merge_status("evaluationruns", name, status_patch(full, less))
+    assert kept["status"] == status_document(less)
+
+
+def test_a_ledger_that_is_verified_no_more_says_nothing_of_its_tasks(api: Api) -> None:
+    counts = LedgerCounts(tasks=6, clusters=5, repositories=3, unknowns=6)
+    verified = LedgerStatus(observed_generation=1, observed_digest=samples.DIGEST, counts=counts)
+    name = _written(api, "ledgers", samples.ledger(), verified)["metadata"]["name"]
+    lost = LedgerStatus(observed_generation=1)
+    kept = api.merge_status("ledgers", name, status_patch(verified, lost))
+    assert kept["status"] == status_document(lost)
 
 
 def test_a_full_status_of_a_variant_is_kept_whole(api: Api) -> None:

@@ -128,3 +128,19 @@ class Resource(BaseModel):
 def status_document(status: StatusPart) -> dict[str, Any]:
     """The status as it is written to the API server: camelCase, absent where unknown."""
     return status.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def status_patch(before: StatusPart, after: StatusPart) -> dict[str, Any]:
+    """JSON merge patch (RFC 7386) by which a stored `before` becomes `after`.
+
+    All of `after` is in it, and every field that fell away, at any depth, as None: what is not named stays.
+    """
+    return _patch(status_document(before), status_document(after))
+
+
+def _patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    patch: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        patch[name] = _patch(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return patch

@@ -11,7 +11,7 @@ from assay.adapters.ledger_source import ledger_bytes
 from assay.adapters.s3 import AsyncS3Store, NoSuchBucket, NoSuchKey, StorageError
 from assay.api.conditions import is_true
 from assay.api.ledger_resource import Ledger, LedgerCondition, LedgerReason
-from assay.api.resource import status_document
+from assay.api.resource import status_patch
 from assay.core.ledger import LedgerFile
 from assay.core.ledger_status import LedgerProblem, check_ledger, ledger_status
 from assay.core.plan import RunLedger
@@ -97,16 +97,18 @@ class LedgerKeeper:
         """Bring one status up to date; whether nothing is left to try again."""
         found = await self._library.read(ledger)
         status = ledger_status(ledger, found, datetime.now(UTC))
-        if status != ledger.status and not await self._write(ledger, found, status_document(status)):
+        if status != ledger.status and not await self._write(
+            ledger, found, status_patch(ledger.status, status)
+        ):
             return False
         return isinstance(found, LedgerFile) or not found.may_pass
 
     async def _write(
-        self, ledger: Ledger, found: LedgerFile | LedgerProblem, document: dict[str, object]
+        self, ledger: Ledger, found: LedgerFile | LedgerProblem, patch: dict[str, object]
     ) -> bool:
         place = f"Ledger {ledger.metadata.namespace}/{ledger.metadata.name}"
         try:
-            body = await self._client.merge(status_path(ledger), {"status": document})
+            body = await self._client.merge(status_path(ledger), {"status": patch})
         except KubeError as error:
             log.warning("%s: status not written: %s", place, error)
             return isinstance(error, KubeRefused) and error.status == 404

@@ -8,7 +8,7 @@ from assay.adapters.kube import KubeClient, KubeError, KubeRefused
 from assay.api.agent_variant import AgentVariant, AgentVariantStatus, VariantCondition, VariantReason
 from assay.api.conditions import with_condition
 from assay.api.labels import PROVIDER_KEY
-from assay.api.resource import status_document
+from assay.api.resource import status_patch
 from assay.core.variants import fingerprint
 from assay.handlers.resources import ResourceCache, status_path
 
@@ -69,7 +69,8 @@ class VariantKeeper:
         if status == variant.status:
             return True
         try:
-            body = await self._client.merge(status_path(variant), {"status": status_document(status)})
+            patch = {"status": status_patch(variant.status, status)}
+            body = await self._client.merge(status_path(variant), patch)
         except KubeError as error:
             meta = variant.metadata
             log.warning("AgentVariant %s/%s: status not written: %s", meta.namespace, meta.name, error)
