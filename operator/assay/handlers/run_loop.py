@@ -14,7 +14,7 @@ from assay.adapters.s3 import StorageError
 from assay.api.conditions import Condition, find_condition
 from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
 from assay.api.evaluation_run_status import EvaluationRunStatus, ResolvedImages, RunCondition, RunReason
-from assay.api.resource import status_document
+from assay.api.resource import status_patch
 from assay.core.attempt_pod import Images
 from assay.core.plan import PlanRefused, RunPlan
 from assay.core.reconcile import (
@@ -265,11 +265,9 @@ class RunLoop:
     async def _write(
         self, run: EvaluationRun, status: EvaluationRunStatus, transitions: list[Condition]
     ) -> None:
-        document = status_document(status)
-        # In a merge patch a field goes only where it is named.
-        gone = {name: None for name in status_document(self._status) if name not in document}
+        patch = {"status": status_patch(self._status, status)}
         try:
-            await self._context.client.merge(status_path(run), {"status": {**document, **gone}})
+            await self._context.client.merge(status_path(run), patch)
         except KubeRefused as error:
             log.warning("run %s/%s: status refused: %s", self.namespace, self._name, error)
             if error.status == 404:
