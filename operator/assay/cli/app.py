@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "suspend": "assay.cli.run_actions:suspend",
         "resume": "assay.cli.run_actions:resume",
         "cancel": "assay.cli.run_actions:cancel",
+        "report": "assay.cli.report:app",
         "score": "assay.cli.score:score",
         "compare": "assay.cli.score:compare_reports",
         "suites": "assay.cli.score:suites",
