@@ -135,14 +135,18 @@ def _then(rule: Rule) -> str:
     words = {
         "Retain": "retained",
         "RetainZero": "retained; its verdict if it has one, else 0",
-        "Reverify": "verified again, same artefacts (this version cannot yet: invalid at once)",
+        "Reverify": "verified again on the same artefacts, without the agent (in shared mode there are none: "
+        "invalid at once)",
         "Rerun": "tried again" if rule.counted else "tried again, not counted",
         "Wait": "tried again later",
         "StopRun": f"the run is suspended: {rule.fix}",
     }[rule.disposition.value]
     if rule.limit is None or not rule.counted:
         return words
-    return f"{words}, limit `{rule.limit.value}`; then {rule.exhausted.value.lower()}"
+    last = rule.exhausted.value.lower()
+    if rule.disposition.value == "Reverify":
+        last = "0, flagged, where the oracle is known to pass, else invalid"
+    return f"{words}, limit `{rule.limit.value}`; then {last}"
 
 
 def _records() -> str:
