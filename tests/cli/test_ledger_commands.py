@@ -274,11 +274,6 @@ def test_the_manifest_is_a_ledger_resource(built: Path) -> None:
     assert (ledger.metadata.name, ledger.metadata.namespace) == ("sample", "evals")
 
 
-@pytest.mark.parametrize("command", ["build", "publish", "show", "manifest"])
-def test_help_teaches_by_an_example(command: str) -> None:
-    assert f"assay ledger {command}" in run("ledger", command, "--help").stdout.split("Example:")[1]
-
-
 def test_a_task_with_many_faults_is_told_them_at_once(tmp_path: Path) -> None:
     gone: dict[str, Any] = {"tests/test.sh": None, "instruction.md": None}
     write_task(tmp_path / "tasks/bad", task("org/bad", **gone))

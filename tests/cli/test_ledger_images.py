@@ -1,6 +1,9 @@
 """`assay ledger build --build-images`: real builds with buildah, pushed to a real registry."""
 
+import json
 import shutil
+import sys
+from itertools import batched
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from assay.core.ledger import LedgerFile, parse_ledger
 from tests.cli.conftest import BUILD_FILE, RegistryServer, run, write_task
 from tests.unit.ledger_tasks import task
 
-pytestmark = pytest.mark.skipif(not shutil.which("buildah"), reason="buildah is not installed")
+needs_buildah = pytest.mark.skipif(not shutil.which("buildah"), reason="buildah is not installed")
 
 BUILT = "FROM scratch\nCOPY hello /hello\n"
 SEPARATE = '[verifier.environment]\nnetwork_mode = "no-network"\n'
@@ -35,6 +38,7 @@ def unbuilt(root: Path, words: str) -> Path:
     files |= {
         "environment/Dockerfile": BUILT,
         "environment/hello": words,
+        "tests/words": words,
         "tests/Dockerfile": dockerfile,
     }
     write_task(root / "tasks/unbuilt", files)
@@ -52,6 +56,7 @@ def built(tasks: Path, registry: RegistryServer) -> LedgerFile:
     return parse_ledger(ledger.read_bytes())
 
 
+@needs_buildah
 @pytest.mark.usefixtures("storage")
 def test_images_that_have_only_a_dockerfile_are_built_and_named_by_digest(
     tmp_path: Path, registry: RegistryServer
@@ -70,6 +75,7 @@ def test_images_that_have_only_a_dockerfile_are_built_and_named_by_digest(
     assert built(tasks, registry).tasks[0].images.environment != line.images.environment
 
 
+@needs_buildah
 @pytest.mark.usefixtures("storage")
 def test_a_build_that_fails_is_told_with_the_tool_s_words(tmp_path: Path, registry: RegistryServer) -> None:
     tasks = unbuilt(tmp_path, "x")
@@ -81,6 +87,44 @@ def test_a_build_that_fails_is_told_with_the_tool_s_words(tmp_path: Path, regist
     assert done.exit_code == 1
     assert "error: buildah bud" in done.stderr
     assert "absent" in done.stderr
+
+
+DOCKER = """#!{python}
+import json, sys
+with open("{log}", "a") as log:
+    log.write(json.dumps(sys.argv[1:]) + "\\n")
+if sys.argv[1] == "inspect":
+    host, path = sys.argv[2].rpartition(":")[0].split("/", 1)
+    own = host + "/" + path + "@sha256:" + "d" * 64
+    print(json.dumps([dict(RepoDigests=["mirror.example/" + path + "@sha256:" + "e" * 64, own])]))
+"""
+"""Stands for docker, which needs a daemon: what it is asked is real, what it answers has docker's format."""
+
+
+def test_docker_is_asked_where_there_is_no_buildah(
+    tmp_path: Path, registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = unbuilt(tmp_path, "of docker")
+    log, tool = tmp_path / "log", tmp_path / "bin/docker"
+    tool.parent.mkdir()
+    tool.write_text(DOCKER.format(python=sys.executable, log=log))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tool.parent))
+    (line,) = built(tasks, registry).tasks
+    assert line.images.verifier is not None
+    asked = [json.loads(one) for one in log.read_text().splitlines()]
+    assert [one[0] for one in asked] == ["build", "push", "inspect"] * 2
+    for image, (build, push, inspect), folder in zip(
+        (line.images.environment, line.images.verifier),
+        batched(asked, 3, strict=True),
+        ("environment", "tests"),
+        strict=True,
+    ):
+        context = tasks / "unbuilt" / folder
+        name, _, digest = image.partition("@")
+        assert digest == "sha256:" + "d" * 64
+        assert build == ["build", "-t", name, "-f", str(context / "Dockerfile"), str(context)]
+        assert (push, inspect) == (["push", name], ["inspect", name])
 
 
 def test_building_images_needs_a_registry(tmp_path: Path) -> None:
