@@ -32,6 +32,7 @@ demo: $(READY) ## a real evaluation on a real cluster, from nothing to the score
 	@$(LOCALCLUSTER) shell -- $(CURDIR)/$(PY) -m demo run
 
 test: $(READY) ## every check and every test, on a real cluster
+	@$(LOCALCLUSTER) deps tests
 	@$(MAKE) --no-print-directory check cluster-up images
 	@[ ! -e "$${ASSAY_SHARED:-../shared}/datasets/unpack" ] || { $(PY) -m images build deepswe && $(PY) -m images push deepswe; }
 	@scripts/test $(TESTS)

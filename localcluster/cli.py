@@ -148,9 +148,15 @@ def build(
 
 
 @app.command()
-def deps() -> None:
+def deps(
+    purposes: Annotated[
+        list[str] | None, typer.Argument(help=f"Of: {', '.join(debian.PACKAGES)}. Absent = all.")
+    ] = None,
+) -> None:
     """Install the Debian packages that the cluster, the image builds and the tests need."""
-    debian.ensure(list(debian.PACKAGES), console)
+    if unknown := set(purposes or ()) - set(debian.PACKAGES):
+        raise ClusterError(f"{', '.join(sorted(unknown))}: the purposes are {', '.join(debian.PACKAGES)}")
+    debian.ensure(purposes or list(debian.PACKAGES), console)
     console.print("All packages are installed")
 
 

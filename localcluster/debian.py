@@ -28,8 +28,10 @@ PACKAGES = {
         "mount": "mount",
     },
     "images": {"buildah": "buildah", "mmdebstrap": "mmdebstrap"},
-    "tests": {"prometheus": "prometheus"},
+    "tests": {"prometheus": "prometheus", "chromium-headless-shell": "chromium-headless-shell"},
 }
+#: Commands that do as well as one of the above.
+ALTERNATIVES = {"chromium-headless-shell": ("chromium", "chromium-browser", "google-chrome")}
 CNI_PACKAGE = "containernetworking-plugins"
 CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 CNI_NEEDED = ("bridge", "host-local", "loopback", "portmap")
@@ -46,11 +48,17 @@ def cni_plugins() -> Path | None:
     return None
 
 
+def find(command: str, path: str | None = None) -> str | None:
+    """Where a command is, or one that does as well; None where there is none on `path` (absent = PATH)."""
+    names = (command, *ALTERNATIVES.get(command, ()))
+    return next((found for name in names if (found := shutil.which(name, path=path))), None)
+
+
 def missing(purposes: Sequence[str]) -> list[str]:
     """Packages whose commands are not on this machine."""
     path = f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}"
     wanted = [pair for purpose in purposes for pair in PACKAGES[purpose].items()]
-    absent = [package for command, package in wanted if not shutil.which(command, path=path)]
+    absent = [package for command, package in wanted if find(command, path) is None]
     if "node" in purposes and cni_plugins() is None:
         absent.append(CNI_PACKAGE)
     return absent
