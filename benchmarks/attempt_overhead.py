@@ -3,8 +3,10 @@
     python -m localcluster shell -- python -m benchmarks.attempt_overhead [--attempts 20]
 
 The floor is a Job of the same containers that do nothing, in the same minutes: what the kubelet and the Job
-controller take for an init container, a native sidecar, an environment and a verifier. Both are timed from
-the same watch, one at a time, in alternating rounds.
+controller take for an init container, a native sidecar, an environment and a verifier. A trial runs from the
+environment to the verifier's end, and the kubelet's change from one to the other falls into it; so the floor
+too leaves out what lies between the environment's first and the verifier's last moment, by the node's clock.
+All are timed from the same watch, one at a time, in alternating rounds.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from demo.install import RUN_NAMESPACE, install
@@ -37,13 +40,14 @@ def main() -> None:
         bench = Bench.on(target, kube, Path(scratch))
         ledger, nop = bench.ledger(Task("overhead")), bench.variant("nop")
         overheads: list[float] = []
-        floors: list[float] = []
+        floors: list[EmptyPod] = []
         for _ in range(ROUNDS):
             overheads += attempts(bench, ledger, nop, each)
             floors += empty_jobs(bench, each)
     print(f"{'seconds':32}{'min':>7}{'median':>8}{'max':>7}{'n':>5}")
     row("attempt's pod minus its trial", overheads)
-    row("pod of empty containers (floor)", floors)
+    row("the same of empty containers", [one.seconds - one.between for one in floors])
+    row("  with what a trial covers", [one.seconds for one in floors])
 
 
 def row(name: str, values: list[float]) -> None:
@@ -53,25 +57,44 @@ def row(name: str, values: list[float]) -> None:
 def attempts(bench: Bench, ledger: str, variant: str, number: int) -> list[float]:
     """Overheads in seconds of `number` attempts that change nothing, one after the other."""
     run = bench.run(ledger, variant, repetitions=number, parallelism=1)
-    seconds = dict(job_seconds(bench.kube, run.selector, number))
+    seconds = {name: wall for name, wall, _ in job_seconds(bench.kube, run.selector, number)}
     run.completed()
     trials = {one.manifest.identity.job_name: one.manifest.result.seconds.trial for one in run.evidence()}
     return [wall - trial for name, wall in seconds.items() if (trial := trials[name]) is not None]
 
 
-def empty_jobs(bench: Bench, number: int) -> list[float]:
-    """Seconds of `number` Jobs of empty containers, one after the other."""
+@dataclass(frozen=True)
+class EmptyPod:
+    """Seconds of a pod of empty containers, and those from its environment's start to its verifier's end."""
+
+    seconds: float
+    between: float
+
+
+def empty_jobs(bench: Bench, number: int) -> list[EmptyPod]:
+    """`number` Jobs of empty containers, one after the other."""
     found = []
     for _ in range(number):
         name = unique("floor")
         bench.kube.create(JOBS, RUN_NAMESPACE, empty_job(name, bench))
-        found += [seconds for _, seconds in job_seconds(bench.kube, f"{FLOOR}={name}", 1)]
+        found += [
+            EmptyPod(seconds, moment(pod, "verifier") - moment(pod, "environment"))
+            for _, seconds, pod in job_seconds(bench.kube, f"{FLOOR}={name}", 1)
+        ]
         bench.kube.delete(JOBS, RUN_NAMESPACE, name)
     return found
 
 
-def job_seconds(kube: Kube, selector: str, number: int) -> Iterator[tuple[str, float]]:
-    """Names of the first `number` Jobs whose pod ends, and the seconds since the watch first showed that pod.
+def moment(pod: Object, container: str) -> float:
+    """When an empty container ran, in seconds since 1970, by its own word."""
+    status = pod["status"]
+    every = (*status["initContainerStatuses"], *status["containerStatuses"])
+    (own,) = (one for one in every if one["name"] == container)
+    return float(own["state"]["terminated"]["message"])
+
+
+def job_seconds(kube: Kube, selector: str, number: int) -> Iterator[tuple[str, float, Object]]:
+    """The first `number` Jobs whose pod ends: its name, seconds since the watch first showed it, and the pod.
 
     The pod's end is taken and not the Job's: the operator deletes a Job as soon as its result is recorded.
     """
@@ -83,16 +106,16 @@ def job_seconds(kube: Kube, selector: str, number: int) -> Iterator[tuple[str, f
         began = seen.setdefault(name, time.monotonic())
         if pod["status"]["phase"] in ("Succeeded", "Failed"):
             done.add(name)
-            yield name, time.monotonic() - began
+            yield name, time.monotonic() - began, pod
         if len(done) == number:
             return
     raise SystemExit(f"only {len(done)} of {number} pods ended within {SECONDS} s")
 
 
 def empty_job(name: str, bench: Bench) -> Object:
-    """The containers of an attempt in separate mode, each with nothing to do."""
+    """The containers of an attempt in separate mode. Each has nothing to do and ends at once."""
 
-    def container(part: str, script: str = "") -> Object:
+    def container(part: str, script: str = 'printf %s "$EPOCHREALTIME" > /dev/termination-log') -> Object:
         return {"name": part, "image": bench.task_image, "command": ["bash", "-c", script]}
 
     runner = container("runner", 'trap "exit 0" TERM; while :; do sleep 60 & wait; done')
