@@ -194,7 +194,7 @@ def test_logs_are_the_runners_and_the_verifiers(cli: Cli, finished: RunHandle) -
     base = ("logs", finished.name, "told", variant_of(finished, "oracle"), "-n", finished.namespace)
     runner = cli(*base)
     assert runner.returncode == 0, runner.stderr
-    assert "verifier" in runner.stdout
+    assert "outcome Graded" in runner.stdout
     verifier = cli(*base, "--of", "verifier")
     assert "reward.txt" in verifier.stdout
 
