@@ -110,6 +110,11 @@ def test_runs_that_prove_nothing_are_refused_unless_the_owner_accepts(content: b
     assert ledger.without_proof == []
 
 
+def test_oracles_are_accepted_one_by_one() -> None:
+    with pytest.raises(ValueError, match=r'write it in \[tasks."<id>"\] of each'):
+        build(task(), defaults={**BUILD["defaults"], "accept_without_proof": "all are fine"})
+
+
 def test_runs_of_several_places_prove_together_in_any_order() -> None:
     one, other = runs(*GOOD[:2]), runs(*GOOD[2:])
     proofs = {build_with([*order]).oracle.proof.results_digest for order in ((one, other), (other, one))}

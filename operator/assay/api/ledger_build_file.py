@@ -3,9 +3,9 @@
 Keys are snake_case, as in Harbor's own files. A complete example is `examples/ledger-build.toml`.
 """
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from assay.api.base import ImageByDigest, RelativePath, SchemaVersion
 from assay.api.ledgerfile import (
@@ -153,7 +153,9 @@ class LedgerBuildFile(BuildPart):
         default=StatedUpstream(), description="The manifest that was published beside the tasks."
     )
     plan: Plan = Field(default=Plan(), description="The analysis plan, fixed before any result.")
-    defaults: TaskFacts = Field(default=TaskFacts(), description="Facts that hold for every task.")
+    defaults: TaskFacts = Field(
+        default=TaskFacts(), description="Facts that hold for every task; accept_without_proof is none."
+    )
     images: dict[ImageName, ImageByDigest] = Field(
         default_factory=dict,
         description="From the image name that task files give to the image that really runs, by digest.",
@@ -162,6 +164,15 @@ class LedgerBuildFile(BuildPart):
         default_factory=dict,
         description="Facts of single tasks by id or folder name; they win over defaults.",
     )
+
+    @model_validator(mode="after")
+    def _oracles_are_accepted_one_by_one(self) -> Self:
+        if self.defaults.accept_without_proof is not None:
+            raise ValueError(
+                "accept_without_proof in [defaults] would accept oracles that nobody looked at: write it in "
+                '[tasks."<id>"] of each'
+            )
+        return self
 
 
 ImageMap = dict[str, str]

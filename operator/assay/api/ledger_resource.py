@@ -146,6 +146,11 @@ class LedgerCounts(StatusPart):
         list[ValueCount], Field(max_length=20, json_schema_extra=list_map("value"), default_factory=list)
     ] = Field(description="difficulties of the tasks, most frequent first; at most 20.")
     unknowns: Count = Field(default=0, description="unknowns is how many facts are stated as unknown.")
+    labelled_after_results: Count = Field(
+        default=0,
+        description="labelledAfterResults is how many tasks have a licence or difficulty that is dated after "
+        "the first published result.",
+    )
 
 
 class LedgerStatus(StatusPart):

@@ -170,7 +170,7 @@ class TaskReader:
             # Archived twice, so that a task that is refused leaves no archive behind.
             task = ProvedTask(self._task.id, write_archive(entries).digest, harbor, images)
             found = self._oracle_runs.proof(task)
-        accepted = self._own.accept_without_proof or self._defaults.accept_without_proof
+        accepted = self._own.accept_without_proof
         if isinstance(found, str) and accepted is None:
             raise self._refused(
                 "oracle",

@@ -99,6 +99,7 @@ def ledger_counts(file: LedgerFile) -> LedgerCounts:
         licences=_first(file.licences, MAX_LICENCES),
         difficulties=_first(file.difficulties, MAX_DIFFICULTIES),
         unknowns=file.unknowns,
+        labelled_after_results=len(file.labelled_after_results),
     )
 
 
