@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -198,7 +199,7 @@ class TestManifest:
     async def test_a_newer_runners_fields_are_kept(
         self, runner: Runner, spec: TrySpec, pod: AttemptPod, store: S3Store, bucket: str
     ) -> None:
-        body = encoded(manifest(spec, pod, []) | {"energyJoules": 5})
+        body = json.dumps(manifest(spec, pod, []) | {"energyJoules": 5}).encode()
         assert (await runner.call("PUT", "/v1/manifest", body)).status == 200
         assert store.get_bytes(bucket, prefix_of(spec, pod) + "manifest.json", MIB) == body
 
@@ -206,7 +207,7 @@ class TestManifest:
         self, runner: Runner, spec: TrySpec, pod: AttemptPod
     ) -> None:
         newer = manifest(spec, pod, []) | {"schemaVersion": 2}
-        answer = await runner.call("PUT", "/v1/manifest", encoded(newer))
+        answer = await runner.call("PUT", "/v1/manifest", json.dumps(newer).encode())
         assert (answer.status, answer.code, answer.headers["Retry-After"]) == (503, "GatewayOutdated", "5")
 
     async def test_the_same_bytes_again_succeed_and_others_conflict(
