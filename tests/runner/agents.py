@@ -94,6 +94,22 @@ class Remover(ScriptAgent):
         assert result.return_code == 126
 
 
+class Diarist(ScriptAgent):
+    """Writes a log in its container, stops in the middle of a key, and goes on when told."""
+
+    SCRIPT = r"""
+mkdir -p /logs/agent
+exec 3> /logs/agent/diary.log
+echo "read the task" >&3
+echo "tried sk-ant-api03-abcdefghij0123456789" >&3
+printf "now sk-ant-api03-half" >&3
+touch /app/working
+while [ ! -e /app/go-on ]; do sleep 0.05; done
+echo "-and-the-rest" >&3
+echo 42 > /app/answer.txt
+"""
+
+
 class Hoarder(ScriptAgent):
     """Leaves files that nobody should trust."""
 

@@ -80,13 +80,24 @@ class Container:
 
     def has(self, path: str) -> bool:
         """Whether this path exists inside."""
+        place = self._outside(path)
+        return place is not None and place.exists()
+
+    def touch(self, path: str) -> None:
+        """Make an empty file inside; the container runs."""
+        place = self._outside(path)
+        assert place is not None
+        place.touch()
+
+    def _outside(self, path: str) -> Path | None:
+        """Where a path of the running container is seen from outside."""
         assert self.process is not None
         pid = self.process.pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         except OSError:
-            return False
-        return bool(children) and Path(f"/proc/{children[0]}/root{path}").exists()
+            return None
+        return Path(f"/proc/{children[0]}/root{path}") if children else None
 
 
 @contextlib.asynccontextmanager

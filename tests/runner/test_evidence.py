@@ -86,6 +86,28 @@ async def test_what_the_gateway_holds_is_not_sent_again(tmp_path: Path, folder: 
     assert [file.path for file in evidence.files] == ["trial/a.log"]
 
 
+async def test_versions_of_a_file_that_grows_count_once(tmp_path: Path, folder: Path) -> None:
+    async with evidence_for(tmp_path, Limits(total_bytes=300, files=1)) as (gateway, _, evidence):
+        for lines in range(1, 11):
+            (folder / "a.log").write_bytes(b"23 characters and more\n" * lines + b"not yet a line")
+            sent = await evidence.put_unfinished("trial/a.log", folder / "a.log", Deadline(10))
+            assert sent == 23 * lines
+        assert await evidence.put_unfinished("trial/a.log", folder / "a.log", Deadline(10)) == 0
+        await evidence.put_folder("trial", folder, Deadline(10))
+        await evidence.put_omissions(Deadline(10))
+
+    assert gateway.files == {"trial/a.log": (folder / "a.log").read_bytes()}
+
+
+async def test_what_has_no_room_yet_waits_for_the_end(tmp_path: Path, folder: Path) -> None:
+    (folder / "large.log").write_bytes(b"line\n" * 100)
+    async with evidence_for(tmp_path, Limits(unfinished_bytes=100)) as (gateway, _, evidence):
+        assert await evidence.put_unfinished("trial/large.log", folder / "large.log", Deadline(10)) == 0
+        assert gateway.files == {}
+        await evidence.put_folder("trial", folder, Deadline(10))
+    assert len(gateway.files["trial/large.log"]) == 500
+
+
 async def test_storage_that_stays_away_is_a_failure_of_the_file(tmp_path: Path, folder: Path) -> None:
     (folder / "a.log").write_bytes(b"x")
     async with evidence_for(tmp_path) as (gateway, _, evidence):

@@ -78,6 +78,22 @@ def test_no_secret_survives_however_the_stream_is_cut(parts: list[bytes], size: 
         assert secret not in clean
 
 
+@given(pieces, st.integers(0, 100_000), st.sampled_from([b" \n ", b" "]))
+@settings(deadline=None)
+def test_of_a_file_that_is_still_written_no_half_secret_leaves(
+    parts: list[bytes], written: int, between: bytes
+) -> None:
+    data = between.join(parts)[:written]
+    clean = b"".join(Scrubber([LITERAL]).stream((data,), unfinished=True))
+    for secret in (b"sk-ant-", b"sk-pro", b"AKIAI", b"a1b2", LITERAL.encode()[:6]):
+        assert secret not in clean
+
+
+def test_whole_lines_of_an_unfinished_file_are_kept() -> None:
+    lines = b"one\ntwo\nthree" + b"x" * 100
+    assert b"".join(Scrubber().stream((lines,), unfinished=True)) == b"one\ntwo\n"
+
+
 @given(
     st.recursive(st.text() | st.sampled_from(["Bearer abc123def", "sk-ant-x1234", "x-api-key: 1"]), st.lists)
 )

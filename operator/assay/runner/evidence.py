@@ -31,6 +31,8 @@ class Limits:
     total_bytes: int = 4 << 30
     files: int = 20_000
     omissions: int = 2_000
+    unfinished_bytes: int = 64 << 20
+    """Of a file that is still written: beyond this it waits for the end."""
 
 
 class Evidence:
@@ -46,7 +48,9 @@ class Evidence:
         self._held = state.acknowledged()
         self._omitted: list[LeftOut] = []
         self._failed: dict[str, str] = {}
-        self._budget = limits.total_bytes - sum(file.size for file in self._held.values())
+        self._used = sum(file.size for file in self._held.values())
+        self._unfinished: dict[str, tuple[int, int]] = {}
+        """Size and time, in ns, at which a file that may still be written was uploaded."""
 
     @property
     def files(self) -> list[EvidenceFile]:
@@ -70,7 +74,7 @@ class Evidence:
     async def put_file(self, path: str, file: Path, deadline: Deadline) -> None:
         """Upload one file, cut at the limits. Raises GatewayError, OSError."""
         size = (await asyncio.to_thread(file.lstat)).st_size
-        kept = min(size, self._limits.file_bytes, max(0, self._budget))
+        kept = min(size, self._limits.file_bytes, self._room(path))
         if kept < size:
             self._omitted.append(LeftOut(path, f"kept the first {kept} of {size} bytes"))
         pieces: Pieces = partial(self._scrubbed, file, kept)
@@ -79,7 +83,25 @@ class Evidence:
             pieces = partial(iter, (data,))
         length, digest = await asyncio.to_thread(_measure, pieces())
         await self._put(path, pieces, length, digest, deadline)
-        self._budget -= kept
+
+    async def put_unfinished(self, path: str, file: Path, deadline: Deadline) -> int:
+        """Upload the whole lines of a file that may still be written. Returns the bytes sent, 0 for no news.
+
+        What has no room now is no omission: the end uploads the file again, whole, or names what it lacks.
+        Raises GatewayError, OSError.
+        """
+        status = await asyncio.to_thread(file.lstat)
+        now = status.st_size, status.st_mtime_ns
+        too_large = status.st_size > min(self._limits.unfinished_bytes, self._room(path))
+        too_many = path not in self._held and len(self._held) >= self._limits.files
+        if too_large or too_many or self._unfinished.get(path) == now:
+            return 0
+        pieces: Pieces = partial(self._scrubbed, file, status.st_size, unfinished=True)
+        length, digest = await asyncio.to_thread(lambda: _measure(pieces()))
+        if length:
+            await self._put(path, pieces, length, digest, deadline)
+        self._unfinished[path] = now
+        return length
 
     async def put_folder(self, prefix: str, folder: Path, deadline: Deadline) -> None:
         """Upload every file of a folder below `prefix/`. What fails is in `failed`; nothing is raised."""
@@ -88,15 +110,17 @@ class Evidence:
         self._omitted += [
             LeftOut(f"{prefix}/{left.name}", left.reason) for left in found if isinstance(left, LeftOut)
         ]
+        new = [file for file in files if f"{prefix}/{file.name}" not in self._held]
         room = max(0, self._limits.files - len(self._held))
-        self._omitted += [LeftOut(f"{prefix}/{file.name}", "too many files") for file in files[room:]]
+        left_out = {file.name for file in new[room:]}
+        self._omitted += [LeftOut(f"{prefix}/{name}", "too many files") for name in sorted(left_out)]
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def one(file: FoundFile) -> None:
             async with gate:
                 await self.try_file(f"{prefix}/{file.name}", file.path, deadline)
 
-        await asyncio.gather(*(one(file) for file in files[:room]))
+        await asyncio.gather(*(one(file) for file in files if file.name not in left_out))
 
     async def try_file(self, path: str, file: Path, deadline: Deadline) -> None:
         """As `put_file`, but raises nothing: what the gateway could not take now is in `failed`.
@@ -121,13 +145,12 @@ class Evidence:
         try:
             size, digest = await asyncio.to_thread(lambda: _measure(pieces()))
             scrubbed = await asyncio.to_thread(lambda: _measure(self._scrubber.stream(pieces())))
-            if size > min(self._limits.file_bytes, self._budget):
+            if size > min(self._limits.file_bytes, self._room(path)):
                 self._omitted.append(LeftOut(path, f"{size} bytes are above the limit"))
             elif scrubbed != (size, digest):
                 self._omitted.append(LeftOut(path, "something in it looks like a credential"))
             else:
                 await self._put(path, pieces, size, digest, deadline)
-                self._budget -= size
         except GatewayUnavailable as error:
             log.warning("evidence %s was not uploaded: %s", path, error)
             self._failed[path] = str(error)
@@ -152,11 +175,17 @@ class Evidence:
         if held and (held.size, held.sha256) == (size, digest):
             return
         stored = await self._client.put_evidence(path, pieces, size, digest, deadline)
+        self._used += stored.size - (held.size if held else 0)
         self._held[path] = stored
         self._state.acknowledge(stored)
 
-    def _scrubbed(self, file: Path, limit: int) -> Iterator[bytes]:
-        return self._scrubber.stream(read_pieces(file, limit))
+    def _room(self, path: str) -> int:
+        """Bytes that an object of this path may have; a later version takes the place of the earlier one."""
+        held = self._held.get(path)
+        return max(0, self._limits.total_bytes - self._used + (held.size if held else 0))
+
+    def _scrubbed(self, file: Path, limit: int, *, unfinished: bool = False) -> Iterator[bytes]:
+        return self._scrubber.stream(read_pieces(file, limit), unfinished=unfinished)
 
 
 def _sha256(pieces: Iterable[bytes]) -> str:

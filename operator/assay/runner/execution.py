@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import assay
 from assay.api.evidence import HarnessVersion, PhaseSeconds
 from assay.api.outcome import OutcomeClass
-from assay.runner.classify import Facts, Proposal, classify
+from assay.runner.classify import AGENT, Facts, Proposal, classify
 from assay.runner.context import TryContext
 from assay.runner.guard import TamperGuard
+from assay.runner.live_upload import upload_live
 from assay.runner.preparation import IsolationProof, NotPrepared, Prepared, prepare
 from assay.runner.saving import upload_early
 from assay.runner.settings import Pod
@@ -26,6 +27,10 @@ log = logging.getLogger(__name__)
 
 _SLACK_SECONDS = 900
 """For what Harbor gives no deadline: collect hooks (60 s each by default) and transfers."""
+
+
+_LIVE_UPLOAD_SECONDS = 5.0
+"""For the upload that is under way when the trial ends: one cut off could arrive after the final one."""
 
 
 @dataclass(slots=True)
@@ -72,6 +77,8 @@ async def _try(context: TryContext, end: asyncio.Event, execution: Execution) ->
     pod, spec, siblings = context.pod, context.pod.spec, context.siblings
     run = TrialRun()
     early = asyncio.create_task(upload_early(context, execution.prepared))
+    over = asyncio.Event()
+    live = asyncio.create_task(upload_live(context, lambda: run.phase == AGENT, over))
     try:
         with _refusals_named():
             task = load_task(pod.paths.task, spec)
@@ -89,8 +96,11 @@ async def _try(context: TryContext, end: asyncio.Event, execution: Execution) ->
                     limit_seconds=_limit(pod),
                 )
     finally:
+        over.set()
         early.cancel()
-        await asyncio.wait({early})
+        await asyncio.wait({live}, timeout=_LIVE_UPLOAD_SECONDS)
+        live.cancel()
+        await asyncio.wait({early, live})
     if run.verifier_started and pod.separate:
         execution.artifacts = pod.paths.trial / "artifacts"
     _conclude(context, run, guard, execution)

@@ -97,8 +97,11 @@ class Scrubber:
         """`text` without secrets."""
         return self.scrub(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
-    def stream(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The same over pieces of any size, in memory that does not grow with their number."""
+    def stream(self, pieces: Iterable[bytes], *, unfinished: bool = False) -> Iterator[bytes]:
+        """The same over pieces of any size, in memory that does not grow with their number.
+
+        Of what is `unfinished`, the last line is held back while it is short: half a secret looks like none.
+        """
         buffer = b""
         for piece in pieces:
             buffer += piece
@@ -108,7 +111,9 @@ class Scrubber:
                 yield _replaced(buffer[:cut], [secret for secret in found if secret.end <= cut])
                 buffer = buffer[cut:]
         if buffer:
-            yield _replaced(buffer, self._find(buffer))
+            found = self._find(buffer)
+            cut = _whole_lines(buffer, found) if unfinished else len(buffer)
+            yield _replaced(buffer[:cut], [secret for secret in found if secret.end <= cut])
 
     def _find(self, data: bytes) -> list[_Found]:
         """Every secret in `data`, in order, those that overlap as one."""
@@ -137,11 +142,20 @@ def _places(data: bytes, wanted: bytes) -> Iterator[int]:
         at = data.find(wanted, at + 1)
 
 
+def _whole_lines(buffer: bytes, found: list[_Found]) -> int:
+    """End of the last whole line, or of what a secret in an endless line cannot reach."""
+    return _before_secret(max(buffer.rfind(b"\n") + 1, len(buffer) - HOLD_BACK), found)
+
+
 def _safe_cut(buffer: bytes, found: list[_Found]) -> int:
     """A position that no secret crosses. Secrets are shorter than what is held back, so they are complete."""
     cut = len(buffer) - HOLD_BACK
     # Preferably at a line's end, because what stands before a key decides whether it is one.
     cut = buffer.rfind(b"\n", cut - _LINE, cut) + 1 or cut
+    return _before_secret(cut, found)
+
+
+def _before_secret(cut: int, found: list[_Found]) -> int:
     for secret in reversed(found):
         if secret.begin < cut < secret.end:
             cut = secret.begin

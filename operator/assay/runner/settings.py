@@ -73,6 +73,11 @@ class Paths:
         return self.work / "tampered"
 
     @property
+    def agent_logs(self) -> Path:
+        """Copy of the agent's log folder, as its container had it a moment ago."""
+        return self.work / "agent-logs"
+
+    @property
     def log(self) -> Path:
         return self.work / "runner.log"
 
@@ -90,6 +95,8 @@ class Pod:
     forbidden_address: str | None
     api_server: str | None
     commit: str | None
+    live_upload_seconds: int
+    """Between two uploads of what the agent has written so far."""
 
     @property
     def separate(self) -> bool:
@@ -118,6 +125,7 @@ def load_pod(environment: Mapping[str, str] = os.environ) -> Pod:
         forbidden_address=environment.get("ASSAY_FORBIDDEN_ADDRESS") or None,
         api_server=f"{_bracketed(api_host)}:{api_port}" if api_host else None,
         commit=environment.get("ASSAY_COMMIT") or None,
+        live_upload_seconds=_number(environment, "ASSAY_LIVE_UPLOAD_SECONDS", 30),
     )
 
 
