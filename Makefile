@@ -57,8 +57,7 @@ cluster-shell: $(READY) ## a shell with KUBECONFIG and kubectl inside the cluste
 	@$(LOCALCLUSTER) shell
 
 images: $(READY) ## build what changed and push it to the cluster's registry
-	@$(PY) -m images build
-	@$(PY) -m images push
+	@$(PY) -m images update
 
 bench: $(READY) ## the figures that README quotes
 	@$(MAKE) --no-print-directory cluster-up images

@@ -1,4 +1,4 @@
-"""The command line: `python -m images build|push|list`."""
+"""The command line: `python -m images build|push|update|list`."""
 
 import json
 import os
@@ -28,6 +28,14 @@ BasesOption = Annotated[
         "--bases", envvar="ASSAY_IMAGES_BASES", help="local: made with mmdebstrap. public: pulled by name."
     ),
 ]
+BuilderOption = Annotated[str | None, typer.Option(envvar="ASSAY_IMAGES_BUILDER", help="buildah or docker.")]
+RegistryOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="REGISTRY", help="HOST:PORT, with a path if need be; by default the local cluster's."
+    ),
+]
+PlainOption = Annotated[bool, typer.Option(help="The registry speaks HTTP without TLS.")]
 
 
 class UsageError(ImagesError):
@@ -64,9 +72,7 @@ def build(
     names: Names = None,
     bases: BasesOption = "local",
     base: BaseOption = None,
-    builder: Annotated[
-        str | None, typer.Option(envvar="ASSAY_IMAGES_BUILDER", help="buildah or docker.")
-    ] = None,
+    builder: BuilderOption = None,
     force: Annotated[bool, typer.Option(help="Build also what has not changed.")] = False,
 ) -> None:
     """Builds the images whose inputs changed. ASSAY_IMAGES_VERBOSE=1 shows the builder's own output."""
@@ -106,13 +112,8 @@ def _build(
 @app.command()
 def push(
     names: Names = None,
-    registry: Annotated[
-        str | None,
-        typer.Option(
-            envvar="REGISTRY", help="HOST:PORT, with a path if need be; by default the local cluster's."
-        ),
-    ] = None,
-    plain_http: Annotated[bool, typer.Option(help="The registry speaks HTTP without TLS.")] = False,
+    registry: RegistryOption = None,
+    plain_http: PlainOption = False,
     bases: BasesOption = "local",
     base: BaseOption = None,
 ) -> None:
@@ -142,6 +143,20 @@ def push(
         return
     for name in pushed:
         typer.echo(name)
+
+
+@app.command()
+def update(
+    names: Names = None,
+    registry: RegistryOption = None,
+    plain_http: PlainOption = False,
+    bases: BasesOption = "local",
+    base: BaseOption = None,
+    builder: BuilderOption = None,
+) -> None:
+    """Builds what changed and pushes it: in one process, because mostly there is nothing to do."""
+    build(names, bases, base, builder)
+    push(names, registry, plain_http, bases, base)
 
 
 @app.command(name="list")

@@ -1,5 +1,7 @@
 """Which images there are, what each is built from, and the names that pods use for them."""
 
+import os
+import posixpath
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -59,14 +61,15 @@ def _files_below(target: str, source: Path) -> dict[str, Path]:
     if source.is_file():
         return {target: source}
     files = {}
-    for path in source.rglob("*"):
-        inside = path.relative_to(source)
-        if (
-            _IGNORED_PARTS.isdisjoint(inside.parts)
-            and not _IGNORED_NAMES.fullmatch(path.name)
-            and path.is_file()
-        ):
-            files[f"{target}/{inside}".removeprefix("./")] = path
+    # Strings and not paths: this is most of what a build with nothing to do takes.
+    for folder, folders, names in os.walk(source):
+        folders[:] = [name for name in folders if name not in _IGNORED_PARTS]
+        inside = posixpath.normpath(f"{target}/{os.path.relpath(folder, source)}")
+        for name in names:
+            if name not in _IGNORED_PARTS and not _IGNORED_NAMES.fullmatch(name):
+                path = Path(folder, name)
+                if path.is_file():
+                    files[posixpath.normpath(f"{inside}/{name}")] = path
     return files
 
 

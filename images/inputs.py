@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from images.catalogue import Image
@@ -33,14 +35,25 @@ def inputs_of(image: Image, base: str) -> Inputs:
 
 
 def _file_digest(path: Path) -> str:
+    status = path.stat()
+    digest = _content_digest(path, status.st_size, status.st_mtime_ns, status.st_ino)
+    return f"{'755' if _executable(status) else '644'} {digest}"
+
+
+@cache
+def _content_digest(path: Path, *_version: int) -> str:
+    """Images share sources, and `push` asks again what `build` asked; another version is read anew."""
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return f"{'755' if is_executable(path) else '644'} {digest}"
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_executable(path: Path) -> bool:
     """Whether the owner may execute the file: the only bit of its mode that reaches an image."""
-    return bool(path.stat().st_mode & 0o100)
+    return _executable(path.stat())
+
+
+def _executable(status: os.stat_result) -> bool:
+    return bool(status.st_mode & 0o100)
 
 
 def explain_change(before: Mapping[str, str] | None, now: Inputs, shown: int = 3) -> str:
