@@ -10,13 +10,11 @@ from typing import Any
 
 from assay.adapters.kube import KubeClient, KubeRefused
 from assay.adapters.s3 import S3Store
-from assay.api.evidence import HarnessVersion, Manifest, PhaseSeconds, TokenCounts, TryResult
 from assay.api.labels import RUN_UID, TRY_SPEC
 from assay.api.outcome import OutcomeClass
 from assay.api.tryspec import TrySpec
-from assay.core.canonical import canonical_json
-from assay.core.names import try_prefix
 from assay.handlers.resources import collection_path
+from tests.operator_kit.evidence import manifest_object
 
 Object = dict[str, Any]
 WAIT_SECONDS = 60.0
@@ -182,28 +180,8 @@ class Cluster:
         self, pod: Object, outcome: OutcomeClass, reward: float | None, result: Mapping[str, Any]
     ) -> None:
         spec = try_spec(pod)
-        now = datetime.now(UTC)
-        figures: dict[str, Any] = {
-            "outcome": outcome,
-            "reward": reward,
-            "started_at": now,
-            "finished_at": now,
-            "seconds": PhaseSeconds(agent=1.0),
-            "tokens": TokenCounts(input=100, output=10),
-            "harness": HarnessVersion(harbor="0.26.0", assay="0.1.0"),
-        }
-        uid = pod["metadata"]["uid"]
-        manifest = Manifest(
-            identity=spec.identity,
-            pod_uid=uid,
-            ledger_digest=spec.ledger_digest,
-            variant_fingerprint=spec.variant_fingerprint,
-            archive_digest=spec.task.archive_digest,
-            files=[],
-            result=TryResult(**figures | dict(result)),
-        )
-        key = try_prefix(spec.storage, spec.identity, uid) + "manifest.json"
-        self.store.put_bytes(spec.storage.bucket, key, canonical_json(manifest))
+        key, content = manifest_object(spec, pod["metadata"]["uid"], outcome, reward, **result)
+        self.store.put_bytes(spec.storage.bucket, key, content)
 
 
 def try_spec(pod: Object) -> TrySpec:
