@@ -7,13 +7,16 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from assay.api.evaluation_run_status import EvaluationRunStatus
 from assay.api.resource import (
+    BoundedDigest,
     Bucket,
     DecimalString,
     NameReference,
     Names,
+    ObjectKey,
     ObjectMeta,
     PrinterColumn,
     Resource,
+    ResourceName,
     SpecPart,
     condition_column,
     list_map,
@@ -210,6 +213,44 @@ class Reuse(SpecPart):
     )
 
 
+class PriceSheetObject(SpecPart):
+    """A price sheet in the object store that the operator is configured with."""
+
+    bucket: Bucket = Field(description="bucket that holds the price sheet.")
+    key: ObjectKey = Field(description="key of the price sheet.")
+
+
+class PriceSheetConfigMap(SpecPart):
+    """A price sheet in a ConfigMap of the same namespace."""
+
+    name: ResourceName = Field(description="name of the ConfigMap.")
+    key: Annotated[str, StringConstraints(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
+        default="prices.json", description="key in the ConfigMap's data."
+    )
+
+
+class PriceSheetSource(SpecPart):
+    """Where the price sheet is: exactly one place."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            ("has(self.s3) != has(self.configMap)", "source must name exactly one of s3 and configMap")
+        )
+    )
+
+    s3: PriceSheetObject | None = Field(default=None, description="s3 names an object in the object store.")
+    config_map: PriceSheetConfigMap | None = Field(
+        default=None, description="configMap names a key of a ConfigMap in the same namespace."
+    )
+
+
+class PriceSheetReference(SpecPart):
+    """The prices that costs are computed with, as `assay prices build` made them."""
+
+    digest: BoundedDigest = Field(description="digest of the sheet, as `assay prices build` prints it.")
+    source: PriceSheetSource = Field(description="source is where the operator reads the sheet.")
+
+
 class EvaluationRunSpec(SpecPart):
     """What is to be measured."""
 
@@ -246,6 +287,10 @@ class EvaluationRunSpec(SpecPart):
     )
     budget: Budget | None = Field(
         default=None, description="budget of the run; absent = no limit. It may be raised after the start."
+    )
+    price_sheet: PriceSheetReference | None = Field(
+        default=None,
+        description="priceSheet that costs are computed with; absent = costs are unknown.",
     )
     retry_limits: RetryLimits | None = Field(
         default=None, description="retryLimits below the plan's; absent = the plan's."

@@ -96,6 +96,8 @@ class RunReason(StrEnum):
     """The run's journal in S3 is not what was written: nothing goes on before it is restored."""
     WAITING_FOR_STORAGE = "WaitingForStorage"
     """The object store cannot be reached, refuses the credentials, or lacks the bucket; nothing is lost."""
+    PRICE_SHEET_UNUSABLE = "PriceSheetUnusable"
+    """The price sheet that the run names is not there, or is another one; no Job is made."""
     WAITING_FOR_GATEWAY = "WaitingForGateway"
     """No gateway is ready in the run's namespace."""
     WAITING_FOR_QUOTA = "WaitingForQuota"

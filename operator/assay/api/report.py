@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from assay.api.attempt_record import Name, RunRecord
 from assay.api.base import Digest, DNSName, Record, SchemaVersion
 from assay.api.evidence import Count
+from assay.api.ledger_history import DriftReference, EarlierRun
 from assay.api.outcome import OutcomeClass
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -38,6 +39,7 @@ class Score(Record):
     cluster_mean: Share | None
     first_try_strict: Share | None
     first_try_valid: Share | None
+    first_try_reason: str | None = Field(description="Why there is no score of first tries.")
     coverage: Share
     tasks: Count
     tasks_valid: Count
@@ -51,6 +53,8 @@ class Score(Record):
     def _known_or_explained(self) -> Self:
         if (self.strict is None) != (self.reason is not None):
             raise ValueError("strict is null exactly where reason says why")
+        if (self.first_try_strict is None) != (self.first_try_reason is not None):
+            raise ValueError("firstTryStrict is null exactly where firstTryReason says why")
         return self
 
 
@@ -387,6 +391,12 @@ class Report(Record):
         if self.publishable == bool(self.reasons_against):
             raise ValueError("verdict is PUBLISHABLE exactly where there are no reasonsAgainst")
         return self
+    references: list[DriftReference] = Field(
+        description="What the baseline was tested against on each ledger, as run.json says; empty = unknown."
+    )
+    earlier_runs: list[EarlierRun] | None = Field(
+        description="Every other run of these variants on these ledgers; null where nobody looked."
+    )
 
     @model_validator(mode="after")
     def _each_row_once(self) -> Self:

@@ -1,6 +1,8 @@
 """`assay score` and `assay compare`: figures from files, and whether two runs agree."""
 
+import hashlib
 import os
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +27,7 @@ from assay.core.figures.observations import FiguresError
 from assay.core.ledger import LedgerFile, LedgerFileError, parse_ledger
 from assay.core.prices import Prices
 from assay.core.records_file import RecordsError
-from assay.core.report import make_report
+from assay.core.report import make_report, refuse_other_prices
 from assay.core.report_cells import percent, points
 from assay.core.score_input import ReportRefusedError, ScoreInput, match_components, scored_ledgers
 from assay.core.suites import SuiteError
@@ -117,9 +119,8 @@ def _report(
         tasks = {one.digest: frozenset(one.by_id) for one in parsed}
         collection = Collection(sheet, tasks)
         collection.add_all(stream_records(files))
-        earlier = Collection(None, tasks) if reference else None
-        if earlier is not None:
-            earlier.add_all(stream_records(reference))
+        refuse_other_prices(collection)
+        earlier = _references(reference, tasks, runs.values())
         definition = find_suite(suite) if suite else None
         scored = scored_ledgers(collection, parsed, runs.values())
         given = ScoreInput(
@@ -134,6 +135,25 @@ def _report(
         return make_report(given, code_version())
     except (FiguresError, RecordsError, ReportRefusedError, SuiteError) as error:
         raise InputError(str(error)) from error
+
+
+def _references(
+    files: list[Path], tasks: Mapping[str, frozenset[str]], runs: Iterable[RunRecord]
+) -> list[Collection]:
+    """The records of each reference run: the one that run.json names, where it names one."""
+    named = {one.attempts for run in runs for one in run.references if one.attempts}
+    found = []
+    for path in files:
+        with path.open("rb") as file:
+            digest = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        if named and digest not in named:
+            raise InputError(
+                f"--reference {path} has {digest}; run.json names the reference run's records as "
+                f"{', '.join(sorted(named))}: give that file"
+            )
+        found.append(Collection(None, tasks))
+        found[-1].add_all(stream_records([path]))
+    return found
 
 
 def _ledger(path: Path) -> LedgerFile:

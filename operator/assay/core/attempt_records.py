@@ -277,5 +277,11 @@ def run_record(
         deviations=list(plan.deviations),
         concurrency=run.spec.parallelism,
         deadlines={phase: seconds for phase, seconds in deadlines.items() if seconds is not None},
+        images=_images(run),
         evidence=f"s3://{storage.bucket}/{run_prefix(storage, run.metadata.uid)}",
     )
+
+
+def _images(run: EvaluationRun) -> dict[str, str]:
+    images = run.status.resolved.images if run.status.resolved else None
+    return {"runner": images.runner, "sandboxd": images.sandboxd} if images else {}

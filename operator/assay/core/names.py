@@ -63,6 +63,11 @@ def journal_prefix(storage: StorageTarget, run_uid: str) -> str:
     return f"{run_prefix(storage, run_uid)}journal/"
 
 
+def ledger_results_prefix(ledger_digest: str) -> str:
+    """Key prefix of how the runs on a ledger ended, beside their list."""
+    return f"ledgers/{ledger_digest.replace(':', '-')}/results/"
+
+
 def ledger_runs_prefix(ledger_digest: str) -> str:
     """Key prefix of the list of all runs on a ledger, in the bucket of their evidence."""
     return f"ledgers/{ledger_digest.replace(':', '-')}/runs/"

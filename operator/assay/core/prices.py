@@ -5,17 +5,41 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from assay.api.attempt_record import CallUsage
+from assay.api.base import first_problem
 from assay.api.evidence import TokenCounts
 from assay.api.price_sheet import ModelPrices, PriceSheet, Rates, TierRates
 from assay.core.canonical import digest_of
 
+MAX_SHEET_BYTES = 4 << 20
 _PRICE_PLACES = 10
 """Decimal places of a price, which is for a million tokens."""
 _TOKEN_PLACES = _PRICE_PLACES + 6
 _EXACT = Context(prec=60)
 STANDARD_TIERS = frozenset({None, "default", "standard", "auto"})
 """Names under which providers bill at their list price."""
+
+
+class PriceSheetError(ValueError):
+    """The bytes are no price sheet, or another one than was named; the message says what to do."""
+
+
+def parse_price_sheet(content: bytes, digest: str) -> "Prices":
+    """The sheet with this digest. Raises PriceSheetError."""
+    try:
+        prices = Prices(PriceSheet.model_validate_json(content))
+    except ValidationError as error:
+        raise PriceSheetError(
+            f"{first_problem(error)}; the file must be what `assay prices build` writes"
+        ) from error
+    if prices.digest != digest:
+        raise PriceSheetError(
+            f"the sheet has digest {prices.digest}, spec.priceSheet.digest is {digest}: no Job is made; give "
+            "the sheet that was meant, or name this one in a new run"
+        )
+    return prices
 
 
 @dataclass(frozen=True, slots=True)

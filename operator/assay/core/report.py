@@ -9,8 +9,7 @@ from assay.core import report_figures as to_api
 from assay.core.collection import Collection, Pair, PairRecords, resource_digest
 from assay.core.figures.attempts import VariantAttempts
 from assay.core.figures.clustered import SamplingError, sampling_error
-from assay.core.figures.drift import Drift, drift
-from assay.core.figures.drift_gate import DriftGate, drift_gate
+from assay.core.figures.drift_gate import DriftGate
 from assay.core.figures.holm import AdjustedP, holm
 from assay.core.figures.observations import LedgerTasks
 from assay.core.figures.paired import PairedShift, paired_shift
@@ -23,6 +22,7 @@ from assay.core.observe import attempts_of
 from assay.core.outcomes import TABLE
 from assay.core.publishable import reasons_against
 from assay.core.record_totals import Kept, Replaced
+from assay.core.report_drift import baseline_drift
 from assay.core.report_index import IndexInput, index_rows
 from assay.core.score_input import ReportRefusedError, ScoredLedger, ScoreInput
 from assay.core.usage import UsageFigures, usage_of
@@ -49,13 +49,12 @@ def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
     if not given.collection.pairs:
         raise ReportRefusedError("the files hold no record; give the attempts.jsonl of a run or an import")
     _check_baseline(given)
-    _check_prices(given.collection)
     figures = _figures(given)
     shifts = _shifts(given, figures)
-    drifts = _drifts(given, figures)
-    gate = drift_gate(drifts, given.drift_threshold)
     attempts = {pair: row.attempts for pair, row in figures.items()}
     reasons = reasons_against(given, attempts, gate)
+    drifts = baseline_drift(given, attempts)
+    gate = drifts.gate(given.drift_threshold)
     indices = index_rows(IndexInput(given, figures, shifts, gate.ranking_stops)) if given.suite else []
     return api.Report(
         verdict="NOT PUBLISHABLE" if reasons else "PUBLISHABLE",
@@ -73,9 +72,11 @@ def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
         ranking=_ranking(given, gate),
         drift=[
             to_api.drift(name, found, gate.shift.get(name), gate.any_change.get(name))
-            for name, found in drifts.items()
+            for name, found in drifts.found.items()
         ],
         exclusions=_exclusions(given, figures),
+        references=[one for _, one in sorted(given.references.items())],
+        earlier_runs=_earlier_runs(given),
         first_start=_first_start(given.collection),
     )
 
@@ -87,7 +88,11 @@ def _check_baseline(given: ScoreInput) -> None:
         )
 
 
-def _check_prices(collection: Collection) -> None:
+def refuse_other_prices(collection: Collection) -> None:
+    """Raises ReportRefusedError for a price sheet that has none of the models that were called.
+
+    For people who chose a sheet. A run goes by the one that it pinned: its costs are unknown then.
+    """
     if collection.prices is None or not collection.called_models:
         return
     if not collection.called_models & collection.prices.models:
@@ -155,33 +160,6 @@ def _shifts(given: ScoreInput, figures: Mapping[Pair, RowFigures]) -> dict[Pair,
         if row.score.strict is not None and base.score.strict is not None:
             found[pair] = paired_shift(row.attempts, base.attempts)
     return found
-
-
-def _drifts(given: ScoreInput, figures: Mapping[Pair, RowFigures]) -> dict[str, Drift]:
-    if given.reference is None or given.baseline is None:
-        return {}
-    found, family = {}, 2 * len(given.ledgers)
-    for name, ledger in given.ledgers.items():
-        pair = Pair(name, given.baseline)
-        earlier = _reference(given, given.reference, ledger, given.baseline)
-        if pair in figures and earlier is not None:
-            found[name] = drift(earlier, figures[pair].attempts, given.drift_threshold, family)
-    return found
-
-
-def _reference(
-    given: ScoreInput, reference: Collection, ledger: ScoredLedger, baseline: str
-) -> VariantAttempts | None:
-    for pair, records in reference.pairs.items():
-        if pair.variant == baseline and reference.ledger_digests[pair.ledger] == ledger.digest:
-            tasks = LedgerTasks(ledger.name, ledger.tasks.tasks, _repetitions(records, ledger))
-            return attempts_of(Pair(ledger.name, baseline), records, tasks, given.worth_on(ledger.name))
-    return None
-
-
-def _repetitions(records: PairRecords, ledger: ScoredLedger) -> int:
-    """The reference may have had more repetitions than this run."""
-    return max(ledger.tasks.repetitions, 1 + max(repetition for _, repetition in records.attempts))
 
 
 def _rows(
@@ -339,3 +317,10 @@ def _exclusions(given: ScoreInput, figures: Mapping[Pair, RowFigures]) -> list[a
 
 def _first_start(collection: Collection) -> datetime | None:
     return min((start for found in collection.pairs.values() for start in found.starts), default=None)
+def _earlier_runs(given: ScoreInput) -> list[EarlierRun] | None:
+    """Of all runs of the report; None if nobody looked for those of one of them."""
+    if not given.runs or any(run.earlier_runs is None for run in given.runs.values()):
+        return None
+    return [one for run in given.runs.values() for one in run.earlier_runs or ()]
+
+

@@ -46,6 +46,7 @@ def score(found: Score) -> api.Score:
         cluster_mean=number(found.cluster_mean),
         first_try_strict=number(found.first_try_strict),
         first_try_valid=number(found.first_try_valid),
+        first_try_reason=found.first_try_reason,
         coverage=float(found.coverage),
         tasks=found.tasks,
         tasks_valid=found.tasks_valid,

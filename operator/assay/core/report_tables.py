@@ -22,6 +22,8 @@ from assay.core.report_cells import (
     with_error,
 )
 from assay.core.report_details import detail_tables
+from assay.core.report_history import earlier_runs, run_notes
+from assay.core.stated_facts import fact_words
 
 NOT_PUBLISHABLE = "NOT PUBLISHABLE"
 MAX_EXCLUSIONS = 50
@@ -49,6 +51,8 @@ def document(report: Report, *, details: bool = False) -> Document:
             tables += detail_tables(ledger, rows)
     if report.drift:
         tables.append(_drift(report))
+    if report.earlier_runs:
+        tables.append(earlier_runs(report.earlier_runs))
     if report.exclusions:
         tables.append(_exclusions(report.exclusions))
     return Document(
@@ -274,6 +278,7 @@ def _origin(report: Report) -> list[str]:
     notes.append(
         f"Harness: Assay {', '.join(commits) or 'commit unknown'}; Harbor {', '.join(harbors) or 'unknown'}."
     )
+    notes += run_notes(report)
     if report.prices:
         prices = report.prices
         notes.append(
@@ -283,6 +288,7 @@ def _origin(report: Report) -> list[str]:
         if prices.unknown_models:
             notes.append(f"No price of {', '.join(prices.unknown_models)}: their cost is unknown, not 0.")
     for ledger in report.ledgers:
+        notes += [f"{ledger.name}: {words}" for words in fact_words(ledger.facts)] if ledger.facts else []
         notes += [f"{ledger.name}: {_frozen(one)}." for one in ledger.freeze]
         notes += [
             f"{ledger.name}: {task} is left out by plan: {why}." for task, why in ledger.excluded.items()

@@ -89,7 +89,9 @@ def run_ledger_of(ledger: Ledger, found: LedgerFile | LedgerProblem) -> RunLedge
     )
 
 
-def resolved_status(resolution: Resolution, images: ResolvedImages) -> Resolved:
+def resolved_status(
+    resolution: Resolution, images: ResolvedImages, price_sheet: str | None = None
+) -> Resolved:
     """What the names stood for, as it is written into the status at the start."""
     return Resolved(
         ledgers=[
@@ -107,6 +109,7 @@ def resolved_status(resolution: Resolution, images: ResolvedImages) -> Resolved:
             for one in resolution.variants
         ],
         images=images,
+        price_sheet=price_sheet,
     )
 
 

@@ -1,9 +1,10 @@
 """What a report is computed from beside the records: ledgers, suite and run records, and how they fit."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from assay.api.attempt_record import Criterion, LedgerFacts, RunRecord
+from assay.api.ledger_history import DriftReference
 from assay.api.ledger_plan import Plan
 from assay.api.suite import Component, SuiteDefinition
 from assay.core.collection import Collection, Pair
@@ -51,8 +52,12 @@ class ScoreInput:
     components: Mapping[str, str] = field(default_factory=dict)
     """Component of the suite to the name of its ledger."""
     baseline: str | None = None
-    reference: Collection | None = None
-    """Records of the reference run: the baseline's earlier results on the same ledgers."""
+    reference: Sequence[Collection] = ()
+    """Records of the reference runs: the baseline's earlier results on the same ledgers."""
+
+    def with_run(self, record: RunRecord, reference: Sequence[Collection]) -> "ScoreInput":
+        """The same input with this record of a run, and with these records of reference runs."""
+        return replace(self, runs={**self.runs, record.uid: record}, reference=reference)
 
     def component_of(self, ledger: str) -> Component | None:
         """The suite's component that a ledger is; None without a suite or outside it."""
@@ -85,6 +90,11 @@ class ScoreInput:
     def drift_threshold(self) -> float:
         """The strictest of the plans' thresholds: the tests of all ledgers are one family."""
         return min(float(ledger.plan.drift_alpha) for ledger in self.ledgers.values())
+
+    @property
+    def references(self) -> dict[str, DriftReference]:
+        """What the runs' records say of the reference for drift, by ledger."""
+        return {one.ledger: one for run in self.runs.values() for one in run.references}
 
     def run_of(self, pair: Pair) -> RunRecord | None:
         """The run record of a row."""

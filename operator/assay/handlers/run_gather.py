@@ -21,6 +21,7 @@ from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, Manife
 from assay.core.resolve import Problem, Resolution, resolve
 from assay.handlers.context import Context
 from assay.handlers.ledgers import run_ledger
+from assay.handlers.price_sheets import RunPrices
 from assay.handlers.run_journal import RunJournal
 from assay.handlers.storage import RunEvidence, storage_problem
 
@@ -56,6 +57,7 @@ class Gatherer:
         self._namespace, self._uid = run.metadata.namespace, run.metadata.uid
         self.evidence = RunEvidence(context.store, run)
         self.journal = RunJournal(context, run)
+        self.prices = RunPrices(context.client, context.store, run)
         self.answers: dict[tuple[str, str], ManifestAnswer] = {}
         self.posted: dict[str, tuple[CreateJob, float]] = {}
         self.conflicts: set[str] = set()
@@ -102,7 +104,8 @@ class Gatherer:
         await self._settle_vanished()
         if self._gateway.due <= time.monotonic():
             self._gateway.done(await self._check_gateway())
-        return self._storage.problem or self._gateway.problem
+        prices = await self.prices.check()
+        return self._storage.problem or prices or self._gateway.problem
 
     @property
     def storage_problem(self) -> Problem | None:

@@ -9,6 +9,7 @@ from assay.adapters.journal_store import JournalStore, add_ledger_runs
 from assay.adapters.s3 import StorageError
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
+from assay.api.journal import SegmentRef
 from assay.core.journal import Draft, Journal
 from assay.core.journal_opening import ledger_runs, opening_of
 from assay.core.names import journal_prefix
@@ -44,6 +45,11 @@ class RunJournal:
     def records(self) -> Mapping[str, TryRecord]:
         """Durable records by Job name."""
         return self._journal.records if self._journal else {}
+
+    @property
+    def head(self) -> SegmentRef | None:
+        """The last durable segment."""
+        return self._journal.head if self._journal else None
 
     @property
     def is_open(self) -> bool:

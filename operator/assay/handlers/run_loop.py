@@ -34,7 +34,7 @@ from assay.handlers.resources import status_path
 from assay.handlers.run_apply import Applier
 from assay.handlers.run_figures import RunFigures
 from assay.handlers.run_gather import Gatherer
-from assay.handlers.run_report import RunReporter
+from assay.handlers.run_report import KnownOfRun, RunReporter
 from assay.handlers.storage import storage_problem
 from assay.handlers.wake import Wake
 
@@ -182,7 +182,11 @@ class RunLoop:
         times = {name: ledgers[name].status.frozen_at for name in plan.ledgers if name in ledgers}
         frozen = {name: at for name, at in times.items() if at is not None}
         try:
-            return await self._reporter.write(run, plan, decision, frozen)
+            problem = await self._gatherer.prices.check()
+            if problem is not None:
+                return problem
+            known = KnownOfRun(frozen, self._gatherer.journal.head, self._gatherer.prices.prices)
+            return await self._reporter.write(run, plan, decision, known)
         except StorageError as error:
             return storage_problem(error)
 
@@ -238,6 +242,7 @@ class RunLoop:
         starts: bool = False,
     ) -> Findings:
         settings = self._context.settings
+        prices = self._gatherer.prices.prices
         images = ResolvedImages(runner=settings.runner_image, sandboxd=settings.sandboxd_image)
         return Findings(
             ledgers=resolution.ledger_problem,
@@ -246,7 +251,9 @@ class RunLoop:
             refused=refused,
             plan=plan,
             decision=decision,
-            resolved=resolved_status(resolution, images) if starts else None,
+            resolved=resolved_status(resolution, images, prices.digest if prices else None)
+            if starts
+            else None,
         )
 
     async def _tell(self, run: EvaluationRun, findings: Findings) -> float | None:

@@ -5,6 +5,7 @@ import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from itertools import batched
@@ -19,7 +20,8 @@ from assay.api.attempt_record import AttemptRecord, RunRecord
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import Report as ReportPlace
 from assay.api.evidence import Manifest
-from assay.api.journal import SegmentHeader
+from assay.api.journal import SegmentHeader, SegmentRef
+from assay.api.ledger_history import ResultFile
 from assay.api.report import CodeVersion, Report
 from assay.api.suite import SuiteDefinition
 from assay.core.attempt_records import (
@@ -34,8 +36,10 @@ from assay.core.attempts import Scored
 from assay.core.canonical import digest_of_bytes
 from assay.core.collection import Collection
 from assay.core.ledger import LedgerFile
+from assay.core.ledger_history import StoredReport, results_of
 from assay.core.names import journal_prefix, run_prefix, try_prefix
 from assay.core.plan import RunPlan
+from assay.core.prices import Prices
 from assay.core.reconcile import Decision
 from assay.core.record import AttemptKey, ManifestFound, TryRecord
 from assay.core.records_file import Place
@@ -44,6 +48,7 @@ from assay.core.score_input import ReportRefusedError, ScoreInput, match_compone
 from assay.core.segments import JournalError
 from assay.core.try_spec import storage_of
 from assay.core.written_report import WrittenReport
+from assay.handlers.run_history import RunHistory
 from assay.handlers.storage import RunEvidence
 
 log = logging.getLogger(__name__)
@@ -53,6 +58,16 @@ LARGEST_SEGMENT = 256 << 20
 _CHUNK = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class KnownOfRun:
+    """What its loop knows of an ended run beside plan and decision."""
+
+    frozen: Mapping[str, datetime]
+    """When each Ledger was first verified, by its name."""
+    journal_head: SegmentRef | None
+    prices: Prices | None
+
+
 class RunReporter:
     """Writes the report of one run. Every method raises `StorageError`."""
 
@@ -60,9 +75,10 @@ class RunReporter:
         self._store, self._run = store, run
         self._storage = storage_of(run)
         self._evidence = RunEvidence(store, run)
+        self._history = RunHistory(store, self._storage.bucket)
 
     async def write(
-        self, run: EvaluationRun, plan: RunPlan, decision: Decision, frozen: Mapping[str, datetime]
+        self, run: EvaluationRun, plan: RunPlan, decision: Decision, known: KnownOfRun
     ) -> WrittenReport:
         """Make and store the report of a finished decision; the same input gives the same objects.
 
@@ -73,10 +89,16 @@ class RunReporter:
         with tempfile.NamedTemporaryFile() as file:
             try:
                 first = await self._opening()
-                record = run_record(run, plan, frozen, first).model_copy(
-                    update={"completed_at": ended, **_revision(run)}
+                record = run_record(run, plan, known.frozen, first).model_copy(
+                    update={
+                        "completed_at": ended,
+                        "journal_head": known.journal_head,
+                        "price_sheet": known.prices.digest if known.prices else None,
+                        **_revision(run),
+                    }
                 )
-                report = await self._score(plan, decision, record, file)
+                collection = await self._collect(plan, decision, known.prices, file)
+                report, record = await self._score(plan, record, collection)
             except ValueError as error:
                 log.exception("run %s/%s: no report", run.metadata.namespace, run.metadata.name)
                 return WrittenReport(problem=f"no report could be made: {error}")
@@ -92,9 +114,11 @@ class RunReporter:
             log.warning("run %s: %s", self._run.metadata.name, error)
             return None
 
-    async def _score(self, plan: RunPlan, decision: Decision, record: RunRecord, file: IO[bytes]) -> Report:
-        """Write the attempt records to `file` and score them on their way: one batch in memory at a time."""
-        collection = Collection(None, {one.digest: frozenset(one.tasks) for one in plan.ledgers.values()})
+    async def _collect(
+        self, plan: RunPlan, decision: Decision, prices: Prices | None, file: IO[bytes]
+    ) -> Collection:
+        """Write the attempt records to `file` and collect them on their way, one batch in memory."""
+        collection = Collection(prices, {one.digest: frozenset(one.tasks) for one in plan.ledgers.values()})
         number = 0
         tries = sorted(decision.tries, key=lambda one: (one.key, one.try_number))
         by_number = {(one.key, one.try_number): one for one in tries}
@@ -104,7 +128,15 @@ class RunReporter:
                 number += 1
                 file.write(made.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n")
                 collection.add(Place("attempts.jsonl", number), made)
-        return await asyncio.to_thread(_report, plan, record, collection)
+        return collection
+
+    async def _score(
+        self, plan: RunPlan, record: RunRecord, collection: Collection
+    ) -> tuple[Report, RunRecord]:
+        """The report, and the run's record with what the ledgers' lists say."""
+        given = await asyncio.to_thread(_score_input, plan, record, collection)
+        given = await self._history.complete(given, record)
+        return await asyncio.to_thread(make_report, given, code_version()), given.runs[record.uid]
 
     async def _record(
         self,
@@ -155,7 +187,7 @@ class RunReporter:
         prefix = f"{run_prefix(self._storage, run.metadata.uid)}report/{record.revision}/"
         await self._put(f"{prefix}run.json", record.model_dump_json(by_alias=True, indent=2).encode())
         file.seek(0)
-        await self._store.put_stream(
+        attempts = await self._store.put_stream(
             self._storage.bucket, f"{prefix}attempts.jsonl", _chunks(file), content_type="application/jsonl"
         )
         content = report.model_dump_json(by_alias=True, indent=2).encode() + b"\n"
@@ -169,6 +201,18 @@ class RunReporter:
             supersedes=record.supersedes,
             html_key=page.key if page else None,
             html_digest=page.sha256 if page else None,
+        )
+        await self._history.add(
+            results_of(
+                record,
+                StoredReport(
+                    report=report,
+                    namespace=run.metadata.namespace,
+                    revision=place.revision,
+                    attempts_file=ResultFile(key=attempts.key, digest=attempts.sha256),
+                    report_file=ResultFile(key=stored.key, digest=stored.sha256),
+                ),
+            )
         )
         return WrittenReport(place, report)
 
@@ -217,14 +261,19 @@ async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def _report(plan: RunPlan, record: RunRecord, collection: Collection) -> Report:
+def code_version() -> CodeVersion:
+    """The code of this process."""
+    return CodeVersion(assay=version("assay"), commit=os.environ.get("ASSAY_COMMIT") or None)
+
+
+def _score_input(plan: RunPlan, record: RunRecord, collection: Collection) -> ScoreInput:
     files = [
         LedgerFile(ledger.header, tuple(ledger.tasks.values()), ledger.digest)
         for ledger in plan.ledgers.values()
     ]
     scored = scored_ledgers(collection, files, [record])
     suite = _suite(record)
-    given = ScoreInput(
+    return ScoreInput(
         collection=collection,
         ledgers=scored,
         runs={record.uid: record},
@@ -232,7 +281,6 @@ def _report(plan: RunPlan, record: RunRecord, collection: Collection) -> Report:
         components=match_components(suite, scored) if suite else {},
         baseline=record.baseline,
     )
-    return make_report(given, CodeVersion(assay=version("assay"), commit=os.environ.get("ASSAY_COMMIT")))
 
 
 def _suite(record: RunRecord) -> SuiteDefinition | None:

@@ -144,7 +144,7 @@ class Scoring:
             suite=self.suite,
             components=match_components(self.suite, scored) if self.suite else {},
             baseline=self.baseline,
-            reference=collection(self.reference) if self.reference else None,
+            reference=[collection(self.reference)] if self.reference else [],
         )
 
 

@@ -14,8 +14,9 @@ from assay.api.attempt_record import CallUsage
 from assay.api.evidence import TokenCounts
 from assay.api.price_sheet import PriceSheet
 from assay.core.prices import Prices
+from assay.core.report import refuse_other_prices
 from assay.core.score_input import ReportRefusedError
-from tests.unit.report.samples import record, report, row
+from tests.unit.report.samples import collection, record, report, row
 
 DAY = date(2026, 11, 30)
 MODELS = ("claude-opus-5-5", "gpt-6.1-sol", "claude-sonnet-5-5")
@@ -140,11 +141,14 @@ def test_an_unknown_model_makes_no_sheet() -> None:
         build_price_sheet(["no-such-model-9"], DAY)
 
 
-def test_a_sheet_for_other_models_is_refused() -> None:
+def test_a_sheet_for_other_models_is_refused_where_a_person_chose_it_and_is_a_gap_in_a_run() -> None:
+    records = [record("a", calls=[call(input=1, output=1)])]
     with pytest.raises(
         ReportRefusedError, match=r"the price sheet prices m, the records called claude-opus-5-5"
     ):
-        report([record("a", calls=[call(input=1, output=1)])], sheet=sheet())
+        refuse_other_prices(collection(records, sheet()))
+    cost = row(report(records, sheet=sheet())).usage.cost_usd
+    assert (cost.mean, cost.n, cost.reason) == (None, 0, "the price sheet has no model claude-opus-5-5")
 
 
 def test_a_sheet_without_one_of_the_models_leaves_a_gap_that_is_named() -> None:

@@ -1,7 +1,8 @@
 """Whether the baseline's drift stops the ranking (method §4.5, §7.3)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from assay.core.figures.drift import Drift
 from assay.core.figures.holm import AdjustedP, holm
@@ -18,18 +19,29 @@ class DriftGate:
     reasons: tuple[str, ...]
 
 
-def drift_gate(drifts: Mapping[str, Drift], threshold: float) -> DriftGate:
+def drift_gate(
+    drifts: Mapping[str, Drift],
+    threshold: float,
+    untested: Mapping[str, str] = MappingProxyType({}),
+    first: Collection[str] = (),
+) -> DriftGate:
     """Stop ranking where an adjusted p is below the plan's threshold, or a drift could not be tested.
 
-    `drifts` are keyed by ledger, or ledger and day: they are one family. No drift at all is no evidence of
-    stability, so ranking stops then too.
+    `drifts` are keyed by ledger, or ledger and day: they are one family. Of `untested` ledgers
+    the reference could not be used; the values say why. On the `first` ones this run is the reference itself,
+    which stops nothing. No drift and no first run is no evidence of stability, so ranking stops then too.
     """
     family = {f"{name}\tshift": one.p_shift for name, one in drifts.items()}
     family |= {f"{name}\tany": one.p_any for name, one in drifts.items()}
     adjusted = holm(family)
     shift = {name: adjusted[f"{name}\tshift"] for name in drifts}
     any_change = {name: adjusted[f"{name}\tany"] for name in drifts}
-    reasons = [] if drifts else ["the baseline was not compared with an earlier run"]
+    reasons = [
+        f"{name}: the baseline was not compared with the reference run: {why}"
+        for name, why in untested.items()
+    ]
+    if not (drifts or first or untested):
+        reasons.append("the baseline was not compared with an earlier run")
     for name, one in drifts.items():
         if one.reason is not None:
             reasons.append(f"{name}: drift could not be tested: {one.reason}")
