@@ -230,7 +230,9 @@ def test_a_dry_run_says_what_would_be_and_makes_nothing(
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["attempts"], found["ledgers"][0]["tasks"]) == (6, 1)
-    assert found["ledgers"][0]["digest"] == finished.now().status.vector[0].ledger_digest
+    resolved = finished.now().status.resolved
+    assert resolved is not None
+    assert found["ledgers"][0]["digest"] == resolved.ledgers[0].digest
     assert any("repetitions" in one for one in found["deviations"])
     assert bench.kube.find(RUNS, finished.namespace, "planned") is None
     manifest["spec"]["paralelism"] = 3
