@@ -66,3 +66,14 @@ def test_deepswe_images_bear_the_names_that_the_tasks_give() -> None:
     assert all(reference.endswith("-v1.1") for reference in references)
     # Two tasks start from this commit, under two names.
     assert len(images["deepswe/bandit-b46fa3a"].references) == 2
+
+
+def test_what_operator_and_runner_have_alike_stays_alike() -> None:
+    """Two files on purpose: in one, a change for the operator would make another runner; ledgers name that."""
+    stages = [
+        (ROOT / f"images/{name}/Containerfile").read_text().partition("\nFROM dependencies\n")[0]
+        for name in ("operator", "runner")
+    ]
+    operator, runner = (stage.partition("\n")[2] for stage in stages)
+    assert "COPY requirements/runner.txt" in runner
+    assert operator == runner.replace("requirements/runner.txt", "requirements/operator.txt")
