@@ -69,7 +69,7 @@ def test_deepswe_images_bear_the_names_that_the_tasks_give() -> None:
 
 
 def test_what_operator_and_runner_have_alike_stays_alike() -> None:
-    """Two files on purpose: in one, a change for the operator would make another runner; ledgers name that."""
+    """Two files on purpose: in one, a change for the operator would make another runner too."""
     stages = [
         (ROOT / f"images/{name}/Containerfile").read_text().partition("\nFROM dependencies\n")[0]
         for name in ("operator", "runner")
