@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from assay.adapters.kube import KubeClient
@@ -101,6 +102,17 @@ class Operator:
             )
         self.processes.append(process)
         return process
+
+    async def metric(self, name: str, label: str = "") -> float:
+        """Sum of the series of that name (with that label) at the newest process; 0 before it answers."""
+        url = f"http://127.0.0.1:{self.ports['ASSAY_METRICS_PORT']}/metrics"
+        try:
+            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+                lines = (await answer.text()).splitlines()
+        except aiohttp.ClientError:
+            return 0.0
+        found = [one for one in lines if one.startswith((f"{name} ", f"{name}{{", name)) and label in one]
+        return sum(float(one.rsplit(" ", 1)[1]) for one in found)
 
     async def end(self) -> None:
         """End whatever a test left running."""

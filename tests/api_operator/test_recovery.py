@@ -19,7 +19,7 @@ async def finish_all(cluster: Cluster, run: str) -> None:
     """End every pod of the run as graded until the run is complete."""
     while True:
         status = (await cluster.get("evaluationruns", run)).get("status", {})
-        if any(one["type"] == "Complete" and one["status"] == "True" for one in status["conditions"]):
+        if any(one["type"] == "Complete" and one["status"] == "True" for one in status.get("conditions", [])):
             return
         for pod in await cluster.pods(run):
             if (

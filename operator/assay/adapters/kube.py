@@ -5,7 +5,7 @@ is creating Jobs and reading watch events.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import aiohttp
@@ -20,6 +20,8 @@ REQUEST_SECONDS = 30.0
 INACTIVITY_SECONDS = 100.0
 """The API server sends a bookmark about every minute: a watch that is silent longer is dead (cases.md D4)."""
 
+JSON_ONLY = "application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 MERGE_PATCH = "application/merge-patch+json"
 
 
@@ -69,7 +71,11 @@ class ListPage(msgspec.Struct):
     """One page of a list; each item is still JSON."""
 
     metadata: _ListMeta
-    items: list[msgspec.Raw] = msgspec.field(default_factory=list)
+    items: list[msgspec.Raw] | None = None
+    """Lists of bare metadata have null where nothing is listed."""
+
+    def __iter__(self) -> Iterator[msgspec.Raw]:
+        return iter(self.items or ())
 
 
 _decode_page = msgspec.json.Decoder(ListPage).decode
@@ -132,12 +138,15 @@ class KubeClient:
         made: JSON = msgspec.json.decode(await self.request("PATCH", path, body, content_type=MERGE_PATCH))
         return made
 
-    async def pages(self, path: str, parameters: Mapping[str, str]) -> AsyncIterator[ListPage]:
+    async def pages(
+        self, path: str, parameters: Mapping[str, str], *, metadata_only: bool = False
+    ) -> AsyncIterator[ListPage]:
         """A list in pages of one consistent version. Raises WatchExpired if that version ages out."""
+        accept = METADATA_LIST if metadata_only else JSON_ONLY
         query = {**parameters, "limit": str(PAGE_SIZE)}
         while True:
             try:
-                page = _decode_page(await self.request("GET", path, parameters=query))
+                page = _decode_page(await self.request("GET", path, parameters=query, accept=accept))
             except KubeRefused as error:
                 if error.status == 410:
                     raise WatchExpired(str(error)) from error
@@ -183,10 +192,11 @@ class KubeClient:
         *,
         parameters: Mapping[str, str] | None = None,
         content_type: str = "application/json",
+        accept: str = JSON_ONLY,
     ) -> bytes:
         """One request; the body of the answer."""
         assert self._session is not None
-        headers = self._headers()
+        headers = self._headers(accept)
         data = None
         if body is not None:
             data, headers["Content-Type"] = msgspec.json.encode(body), content_type
@@ -204,8 +214,8 @@ class KubeClient:
             words = str(error) or type(error).__name__
             raise KubeUnavailable(f"the API server did not answer: {words}") from error
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"Accept": "application/json", "User-Agent": "assay-operator"}
+    def _headers(self, accept: str = JSON_ONLY) -> dict[str, str]:
+        headers = {"Accept": accept, "User-Agent": "assay-operator"}
         token = self.config.bearer()
         if token:
             headers["Authorization"] = f"Bearer {token}"

@@ -74,7 +74,7 @@ class ListWatch[View: Named]:
         listed: dict[str, View] = {}
         version = ""
         async for page in self._client.pages(self._path, {"labelSelector": self._selector}):
-            for raw in page.items:
+            for raw in page:
                 _, view = self._decode(raw)
                 listed[view.uid] = view
             version = page.metadata.resource_version

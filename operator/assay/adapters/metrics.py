@@ -71,6 +71,13 @@ class OperatorMetrics:
             registry=self.registry,
         )
 
+        self.orphans_removed = Counter(
+            "assay_orphans_removed",
+            "Jobs and pods of attempts that were removed because nothing owned them any more.",
+            ["namespace", "kind"],
+            registry=self.registry,
+        )
+
     def set_runs(self, namespace: str, states: Iterable[str]) -> None:
         """Set how many runs of a namespace are in which state."""
         tally = Tally(states)

@@ -117,7 +117,7 @@ async def _live(
         async for page in cluster.client.pages(
             f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", selector
         )
-        for raw in page.items
+        for raw in page
     ]
     mine = [job for job in jobs if job.attempt_key == str(key) and job.name not in recorded]
     return [await _live_try(cluster, plan, key, job) for job in mine]
@@ -128,7 +128,7 @@ async def _live_try(cluster: Cluster, plan: RunPlan, key: AttemptKey, job: JobVi
     pods = [
         decode_pod(raw)[1]
         async for page in cluster.client.pages(f"/api/v1/namespaces/{cluster.namespace}/pods", selector)
-        for raw in page.items
+        for raw in page
     ]
     pod = max(pods, key=lambda one: one.created_at, default=None)
     state = classify(job, pod, None, None, plan.terms(key), datetime.now(UTC))

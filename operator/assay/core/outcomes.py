@@ -141,7 +141,7 @@ TABLE: Mapping[OutcomeClass, Rule] = MappingProxyType(
         ),
         OutcomeClass.SETUP_FAILED: _rerun(
             "the environment or the agent could not be set up",
-            "read the trial's log in the evidence: does the setup need what a pod cannot reach?",
+            "read the trial's log in the evidence; the setup must not need what a pod cannot reach",
         ),
         OutcomeClass.RUNNER_RESTARTED: _rerun(
             "the runner's container restarted in the middle of the try", "check the nodes' memory"

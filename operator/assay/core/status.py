@@ -98,6 +98,17 @@ def resumed_at(run: EvaluationRun, now: datetime) -> datetime | None:
     return now if suspended.reason == RunReason.REQUESTED else None
 
 
+def stands_still(run: EvaluationRun) -> bool:
+    """Whether a fault stopped the run and no person has let it go on since.
+
+    The tries that say so may not be readable yet after a restart: until a person acts, the condition stands.
+    """
+    suspended = find_condition(run.status.conditions, RunCondition.SUSPENDED)
+    if suspended is None or suspended.status != "True" or run.spec.suspend:
+        return False
+    return suspended.reason not in (RunReason.REQUESTED, RunReason.BUDGET_EXHAUSTED)
+
+
 def make_status(
     run: EvaluationRun, findings: Findings, now: datetime, *, figures: bool = True
 ) -> EvaluationRunStatus:
@@ -225,7 +236,7 @@ def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) 
         spent = decision.brakes.spent
         words = f"spec.budget.{spent.field}: {spent.words}; live tries finish. Raise it to go on."
         writer.set(RunCondition.SUSPENDED, True, RunReason.BUDGET_EXHAUSTED, words)
-    elif decision is not None or before is None:
+    elif (decision is not None or before is None) and not stands_still(run):
         resumed = before is not None and (before.status == "True" or before.message == RESUMED)
         words = RESUMED if resumed else ""
         writer.set(RunCondition.SUSPENDED, False, RunReason.NOT_SUSPENDED, words)

@@ -22,6 +22,7 @@ from assay.adapters.s3 import AsyncS3Store, S3Settings
 from assay.api import labels
 from assay.core.observation import JobView, PodView
 from assay.handlers.context import Context
+from assay.handlers.creation_rate import CreationRate
 from assay.handlers.kopf_events import make_registry
 from assay.handlers.ledgers import LedgerLibrary
 from assay.handlers.resources import KINDS, ResourceCache, collection_path
@@ -90,6 +91,7 @@ async def operate(settings: OperatorSettings, storage: S3Settings, config: KubeC
                 table=JobTable(supervisor.notify),
                 library=LedgerLibrary(client, store),
                 metrics=metrics,
+                creation_rate=CreationRate(settings.jobs_per_second),
             )
             try:
                 await _work(context, supervisor, lease, config)

@@ -7,6 +7,7 @@ from assay.adapters.kube import KubeClient
 from assay.adapters.lease import Lease
 from assay.adapters.metrics import OperatorMetrics
 from assay.adapters.s3 import AsyncS3Store
+from assay.handlers.creation_rate import CreationRate
 from assay.handlers.ledgers import LedgerLibrary
 from assay.handlers.resources import ResourceCache
 from assay.handlers.settings import OperatorSettings
@@ -24,3 +25,4 @@ class Context:
     table: JobTable
     library: LedgerLibrary
     metrics: OperatorMetrics
+    creation_rate: CreationRate

@@ -12,7 +12,7 @@ from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import TRY_RECORD
 from assay.core.attempt_pod import Images, RenderRefused, render_job
 from assay.core.plan import RunPlan
-from assay.core.reconcile import CreateJob, DeleteJob, WriteRecord
+from assay.core.reconcile import Action, CreateJob, DeleteJob, WriteRecord
 from assay.core.resolve import Problem
 from assay.core.try_spec import make_try_spec
 from assay.handlers.context import Context
@@ -34,19 +34,33 @@ class Applier:
         self._limit, self._deletions = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
         self._deleting: dict[str, float] = {}
         """Jobs that were deleted and that the watch may still show, by UID."""
-        self._paused_until = 0.0
+        self._paused_until, self._deletions_paused_until = 0.0, 0.0
         self.problem: Problem | None = None
 
     async def create(
         self, run: EvaluationRun, plan: RunPlan, images: Images, creations: Sequence[CreateJob]
     ) -> None:
-        """Make the Jobs, unless the API server asked for a pause."""
-        if not creations or time.monotonic() < self._paused_until:
+        """Make as many of the Jobs as the rate allows, unless the API server asked for a pause."""
+        if time.monotonic() < self._paused_until:
+            return
+        granted = self._context.creation_rate.take(run.metadata.uid, len(creations))
+        if not granted:
             return
         # One first: what refuses one Job mostly refuses all.
-        first, *rest = creations
+        first, *rest = creations[:granted]
         if await self._create(run, plan, images, first):
             await asyncio.gather(*(self._create(run, plan, images, one) for one in rest))
+
+    def due_in(self, run: EvaluationRun, actions: Sequence[Action]) -> float | None:
+        """Seconds until what could not be carried out now may be; None if nothing waits."""
+        now, waits = time.monotonic(), []
+        if any(isinstance(one, CreateJob) for one in actions):
+            rate = self._context.creation_rate.due_in(run.metadata.uid)
+            paused = self._paused_until - now
+            waits += [max(rate or 0.0, paused)] if rate is not None or paused > 0 else []
+        if any(isinstance(one, DeleteJob) for one in actions) and now < self._deletions_paused_until:
+            waits.append(self._deletions_paused_until - now)
+        return min(waits, default=None)
 
     async def write(self, namespace: str, actions: Sequence[WriteRecord]) -> None:
         """Write records on their Jobs; what fails is decided anew in the next pass."""
@@ -56,6 +70,8 @@ class Applier:
         """Delete Jobs whose result is durable, never behind creations; what fails is decided anew."""
         now = time.monotonic()
         self._deleting = {uid: until for uid, until in self._deleting.items() if until > now}
+        if now < self._deletions_paused_until:
+            return
         new = [one for one in actions if one.job.uid not in self._deleting]
         await asyncio.gather(*(self._delete(namespace, one) for one in new))
 
@@ -65,13 +81,15 @@ class Applier:
         body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
         path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job.name}"
         async with self._deletions:
-            if not self._context.lease.held:
+            if not self._context.lease.held or time.monotonic() < self._deletions_paused_until:
                 return
             try:
                 await self._context.client.request("DELETE", path, body)
             except KubeError as error:
                 if not (isinstance(error, KubeRefused) and error.status == 404):
                     log.warning("Job %s not deleted: %s", job.name, error)
+                    pause = error.retry_after if isinstance(error, KubeUnavailable) else REFUSED_SECONDS
+                    self._deletions_paused_until = time.monotonic() + pause
                     return
         self._context.metrics.jobs_removed.inc()
         self._deleting[job.uid] = time.monotonic() + DELETED_SECONDS
@@ -93,7 +111,7 @@ class Applier:
                 return self._refused(_refusal(error))
             except KubeUnavailable as error:
                 log.warning("run %s: Job %s not made: %s", run.metadata.name, action.name, error)
-                self._paused_until = time.monotonic() + error.retry_after
+                self._context.creation_rate.pause(error.retry_after)
                 return False
         self._made(action)
         self._context.metrics.jobs_created.inc()

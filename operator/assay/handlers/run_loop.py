@@ -27,7 +27,7 @@ from assay.core.reconcile import (
     reconcile,
 )
 from assay.core.resolve import Problem, Resolution, resolved_status
-from assay.core.status import Findings, is_finished, make_status, resumed_at
+from assay.core.status import Findings, is_finished, make_status, resumed_at, stands_still
 from assay.core.written_report import WrittenReport
 from assay.handlers.context import Context
 from assay.handlers.resources import status_path
@@ -136,7 +136,7 @@ class RunLoop:
             run_uid=self.uid,
             plan=plan,
             parallelism=run.spec.parallelism,
-            suspend=run.spec.suspend,
+            suspend=run.spec.suspend or stands_still(run),
             stop=run.spec.suspend and run.spec.suspend_policy is SuspendPolicy.STOP,
             budget=run.spec.budget,
             hold=hold.message if hold else "",
@@ -173,7 +173,7 @@ class RunLoop:
             self._gatherer.journal.records,
             findings.report.report if findings.report else None,
         )
-        return self._pause(decision, pause, now)
+        return self._pause(run, decision, pause, now)
 
     async def _write_report(
         self, run: EvaluationRun, plan: RunPlan, decision: Decision
@@ -309,13 +309,13 @@ class RunLoop:
             note += f": {condition.message}"
         await post_event(self._context.client, run, kind, condition.reason, note)
 
-    def _pause(self, decision: Decision, put_off: float | None, now: datetime) -> float:
+    def _pause(self, run: EvaluationRun, decision: Decision, put_off: float | None, now: datetime) -> float:
         if decision.finished and put_off is None:
             return SHORTEST_PAUSE_SECONDS
         pause = self._context.settings.resync_seconds
         # While the store is away its next check wakes nobody: the resync does.
         segment = self._gatherer.journal.due_in() if self._gatherer.storage_problem is None else None
-        for due in (put_off, segment):
+        for due in (put_off, segment, self._applier.due_in(run, decision.actions)):
             pause = pause if due is None else min(pause, due)
         if decision.wake_at is not None:
             pause = min(pause, (decision.wake_at - now).total_seconds())

@@ -31,6 +31,16 @@ class OperatorSettings(EnvironmentSettings):
     resync_seconds: Annotated[float, Field(ge=1, le=600)] = Field(
         default=10, alias="ASSAY_RESYNC_SECONDS", description="Longest time between passes over a live run."
     )
+    jobs_per_second: Annotated[float, Field(ge=0.1, le=1000)] = Field(
+        default=50,
+        alias="ASSAY_JOBS_PER_SECOND",
+        description="Most Jobs that all runs together make in a second.",
+    )
+    sweep_seconds: Annotated[float, Field(ge=1, le=3600)] = Field(
+        default=60,
+        alias="ASSAY_SWEEP_SECONDS",
+        description="Pause between searches for Jobs and pods that lost their owner.",
+    )
     status_seconds: Annotated[float, Field(ge=0, le=60)] = Field(
         default=3,
         alias="ASSAY_STATUS_SECONDS",

@@ -12,6 +12,7 @@ from assay.api.evaluation_run_status import RunCondition
 from assay.api.resource import Resource
 from assay.core.observation import JobView, PodView
 from assay.handlers.context import Context
+from assay.handlers.housekeeping import Housekeeper
 from assay.handlers.ledgers import LedgerKeeper
 from assay.handlers.resources import KINDS, collection_path
 from assay.handlers.run_loop import RunLoop
@@ -49,6 +50,9 @@ class Supervisor:
         self._spawn(self._ledgers.run(), "ledgers")
         self._spawn(self._variants.run(), "variants")
         self._spawn(self._relist(context), "relist")
+        keeper = Housekeeper(context)
+        self._spawn(keeper.expire(), "expiry")
+        self._spawn(keeper.sweep(), "sweep")
         self.context = context
         for namespace in namespaces:
             for run in context.cache.runs(namespace).values():
