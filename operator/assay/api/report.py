@@ -304,6 +304,18 @@ class FreezeOrder(Record):
     problems: list[str] = Field(description="Why the order is not shown; empty if it is.")
 
 
+class StatedFacts(Record):
+    """What nobody stated about a ledger's tasks, or stated late, in numbers of tasks."""
+
+    unknown: dict[str, Count] = Field(description="By the fact: licence, difficulty, baseCommit, oracle.")
+    labelled_after_results: Count = Field(
+        description="Licence or difficulty dated after the first published result."
+    )
+    oracles: dict[str, Count] = Field(description="Oracles that are proved, accepted, unproved.")
+    stale_upstream_digests: Count = Field(description="Published digests that the tasks do not have.")
+    assertions_not_read: Count = Field(description="No failing assertion could be read for the clusters.")
+
+
 class LedgerEntry(Record):
     """A ledger of the report."""
 
@@ -317,6 +329,7 @@ class LedgerEntry(Record):
     from_records: bool = Field(description="No ledger file: tasks are those of the records, each a cluster.")
     resources: Digest | None = Field(description="Over what every task's tries asked for.")
     excluded: dict[str, str] = Field(description="Tasks that the plan leaves out of every score, and why.")
+    facts: StatedFacts | None = Field(default=None, description="Null without a ledger file.")
     freeze: list[FreezeOrder] = Field(default_factory=list, description="One a run with a run record.")
     task_clusters: dict[str, str] = Field(description="Cluster of each scored task.")
 
@@ -378,6 +391,12 @@ class Report(Record):
     index: list[IndexRow]
     ranking: Ranking
     drift: list[Drift]
+    references: list[DriftReference] = Field(
+        description="What the baseline was tested against on each ledger, as run.json says; empty = unknown."
+    )
+    earlier_runs: list[EarlierRun] | None = Field(
+        description="Every other run of these variants on these ledgers; null where nobody looked."
+    )
     exclusions: list[Exclusion]
     first_start: datetime | None
 
@@ -391,12 +410,6 @@ class Report(Record):
         if self.publishable == bool(self.reasons_against):
             raise ValueError("verdict is PUBLISHABLE exactly where there are no reasonsAgainst")
         return self
-    references: list[DriftReference] = Field(
-        description="What the baseline was tested against on each ledger, as run.json says; empty = unknown."
-    )
-    earlier_runs: list[EarlierRun] | None = Field(
-        description="Every other run of these variants on these ledgers; null where nobody looked."
-    )
 
     @model_validator(mode="after")
     def _each_row_once(self) -> Self:

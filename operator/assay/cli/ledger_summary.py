@@ -4,7 +4,8 @@ from collections import Counter
 from typing import Any
 
 from assay.api.ledgerfile import TaskLine
-from assay.core.ledger import LedgerFile, unknown_facts
+from assay.core.ledger import LedgerFile
+from assay.core.stated_facts import oracle_state, stated_facts
 
 COLUMNS = (
     "TASK",
@@ -40,19 +41,14 @@ def task_row(task: TaskLine) -> tuple[Any, ...]:
 
 
 def _oracle(task: TaskLine) -> str | None:
-    if task.oracle is None:
-        return None
-    state = (
-        "proved" if task.oracle.proof else "accepted" if task.oracle.accepted_without_proof else "unproved"
-    )
-    return f"{task.oracle.kind.value} {state}"
+    return f"{task.oracle.kind.value} {oracle_state(task)}" if task.oracle else None
 
 
 def ledger_summary(ledger: LedgerFile) -> dict[str, Any]:
     """Identity, counts, and what is unknown."""
     header = ledger.header
     harness, upstream = header.harness, header.upstream
-    proof = Counter((_oracle(task) or "unstated").rpartition(" ")[2] for task in ledger.tasks)
+    facts = stated_facts(ledger)
     rules = Counter(task.cluster_rule.value if task.cluster_rule else "unstated" for task in ledger.tasks)
     return {
         "benchmark": header.benchmark,
@@ -75,13 +71,11 @@ def ledger_summary(ledger: LedgerFile) -> dict[str, Any]:
         "repositories": ledger.repositories,
         "licences": dict(ledger.licences),
         "difficulties": dict(ledger.difficulties),
-        "oracles": dict(sorted(proof.items())),
+        "oracles": facts.oracles,
         "unknowns": ledger.unknowns,
-        "unknownFacts": dict(
-            sorted(Counter(f for task in ledger.tasks for f in unknown_facts(task)).items())
-        ),
-        "labelledAfterResults": len(ledger.labelled_after_results),
-        "assertionsNotRead": len(ledger.unread_assertions),
+        "unknownFacts": facts.unknown,
+        "labelledAfterResults": facts.labelled_after_results,
+        "assertionsNotRead": facts.assertions_not_read,
         "repetitions": header.plan.repetitions,
         "archiveBytes": sum({t.archive_digest: t.archive_bytes for t in ledger.tasks}.values()),
     }

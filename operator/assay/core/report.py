@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assay.api import report as api
+from assay.api.ledger_history import EarlierRun
 from assay.core import report_figures as to_api
 from assay.core.collection import Collection, Pair, PairRecords, resource_digest
 from assay.core.figures.attempts import VariantAttempts
 from assay.core.figures.clustered import SamplingError, sampling_error
 from assay.core.figures.drift_gate import DriftGate
 from assay.core.figures.holm import AdjustedP, holm
-from assay.core.figures.observations import LedgerTasks
 from assay.core.figures.paired import PairedShift, paired_shift
 from assay.core.figures.passk import pass_k
 from assay.core.figures.rates import AttemptRates, Rate, attempt_rates
@@ -25,6 +25,7 @@ from assay.core.record_totals import Kept, Replaced
 from assay.core.report_drift import baseline_drift
 from assay.core.report_index import IndexInput, index_rows
 from assay.core.score_input import ReportRefusedError, ScoredLedger, ScoreInput
+from assay.core.stated_facts import stated_facts
 from assay.core.usage import UsageFigures, usage_of
 
 LABELS: tuple[Label, ...] = ("category", "language", "difficulty")
@@ -52,9 +53,9 @@ def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
     figures = _figures(given)
     shifts = _shifts(given, figures)
     attempts = {pair: row.attempts for pair, row in figures.items()}
-    reasons = reasons_against(given, attempts, gate)
     drifts = baseline_drift(given, attempts)
     gate = drifts.gate(given.drift_threshold)
+    reasons = reasons_against(given, attempts, gate)
     indices = index_rows(IndexInput(given, figures, shifts, gate.ranking_stops)) if given.suite else []
     return api.Report(
         verdict="NOT PUBLISHABLE" if reasons else "PUBLISHABLE",
@@ -74,9 +75,9 @@ def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
             to_api.drift(name, found, gate.shift.get(name), gate.any_change.get(name))
             for name, found in drifts.found.items()
         ],
-        exclusions=_exclusions(given, figures),
         references=[one for _, one in sorted(given.references.items())],
         earlier_runs=_earlier_runs(given),
+        exclusions=_exclusions(given, figures),
         first_start=_first_start(given.collection),
     )
 
@@ -263,6 +264,7 @@ def _ledger(given: ScoreInput, ledger: ScoredLedger) -> api.LedgerEntry:
         from_records=ledger.file is None,
         resources=resource_digest(given.collection.pairs, ledger.name),
         excluded={one.task: one.reason for one in ledger.plan.exclusions},
+        facts=stated_facts(ledger.file) if ledger.file else None,
         freeze=[to_api.freeze_order(*one) for one in freeze_times(given, ledger.name)],
         task_clusters={facts.task: facts.cluster for facts in ledger.tasks.tasks},
     )
@@ -315,8 +317,6 @@ def _exclusions(given: ScoreInput, figures: Mapping[Pair, RowFigures]) -> list[a
     return found
 
 
-def _first_start(collection: Collection) -> datetime | None:
-    return min((start for found in collection.pairs.values() for start in found.starts), default=None)
 def _earlier_runs(given: ScoreInput) -> list[EarlierRun] | None:
     """Of all runs of the report; None if nobody looked for those of one of them."""
     if not given.runs or any(run.earlier_runs is None for run in given.runs.values()):
@@ -324,3 +324,5 @@ def _earlier_runs(given: ScoreInput) -> list[EarlierRun] | None:
     return [one for run in given.runs.values() for one in run.earlier_runs or ()]
 
 
+def _first_start(collection: Collection) -> datetime | None:
+    return min((start for found in collection.pairs.values() for start in found.starts), default=None)

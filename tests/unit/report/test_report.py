@@ -250,6 +250,23 @@ def test_a_planned_baseline_is_held_to_its_fingerprint() -> None:
     assert "ledger ledger: the baseline is not control as its plan names it" in found.reasons_against
 
 
+def test_a_report_counts_what_nobody_stated_or_stated_late() -> None:
+    file = ledger_file({"a": "x", "b": "y"}, repetitions=1)
+    header = file.header.model_copy(update={"first_result_date": "2025-06-01"})
+    bare = file.tasks[0].model_copy(update={"base_commit": None})
+    late = replace(file, header=header, tasks=(bare, *file.tasks[1:]))
+    found = report(attempts({"a": [1], "b": [0]}, ledger_digest=file.digest), ledgers=[late])
+    (ledger,) = found.ledgers
+    assert ledger.facts is not None
+    assert ledger.facts.unknown == {"baseCommit": 1}
+    assert ledger.facts.labelled_after_results == 2
+    assert ledger.facts.oracles == {"accepted": 2}
+    notes = document(found).notes
+    assert "ledger: baseCommit of 1 tasks is unknown." in notes
+    assert "ledger: 2 tasks were labelled after the first published result." in notes
+    assert "ledger: 2 oracles were accepted without proof." in notes
+
+
 def test_a_report_shows_when_ledger_record_and_first_call_were() -> None:
     found = report(**publishable(records=first_called(START + timedelta(minutes=2))))
     assert found.publishable, found.reasons_against
