@@ -48,6 +48,19 @@ async def test_the_report_lies_where_the_status_says(
     assert "there is no baseline" in report.reasons_against
 
 
+async def test_a_page_to_read_lies_beside_the_report(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    place = (await finished(cluster, operator, wishes))["report"]
+    page = cluster.store.get_bytes(place["bucket"], place["htmlKey"], LIMIT)
+    assert place["htmlKey"] == place["key"].replace(".json", ".html")
+    assert digest_of_bytes(page) == place["htmlDigest"]
+    text = page.decode()
+    assert text.index("NOT PUBLISHABLE") < text.index("there is no baseline") < text.index("<h1")
+    assert place["digest"] in text
+    assert f"s3://{place['bucket']}/{place['key']}" in text
+
+
 async def test_anybody_computes_the_same_report_from_the_files(
     cluster: Cluster, operator: Operator, wishes: Wishes, tmp_path: Path
 ) -> None:

@@ -66,7 +66,7 @@ def scores_chart(name: str, what: str, found: Sequence[Scored]) -> Chart | None:
         "encoding": {"y": _rows_by_name(data)},
         "layer": [
             {
-                "mark": {"type": "bar", "height": 18, "cornerRadiusEnd": 2},
+                "mark": {"type": "bar", "height": 18},
                 "encoding": {
                     "x": {
                         "field": "value",

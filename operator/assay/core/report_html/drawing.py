@@ -15,7 +15,8 @@ WIDTH = 440
 """Of a plot, in CSS pixels; the page scales it down where there is less room."""
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = frozenset({"svg", "g", "path", "line", "text", "tspan", "rect", "circle"})
-_DROPPED = frozenset({"class", "role", "pointer-events", "version", "width", "height"})
+_DROPPED = frozenset({"class", "role", "pointer-events", "version", "width", "height", "clip-path"})
+"""Clip paths are numbered through the life of the process; ours have nothing to clip."""
 _FONT_SIZE = 13
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 

@@ -42,7 +42,7 @@ def outcomes_chart(name: str, report: Report) -> Chart | None:
                 "aggregate": "sum",
                 "field": "tries",
                 "stack": "normalize",
-                "axis": {"format": "~%", "title": "Share of all tries"},
+                "axis": {"format": "~%", "title": "Share of all tries", "tickCount": 5},
             },
             "order": {"field": "order", "type": "quantitative"},
             "color": {
