@@ -86,7 +86,7 @@ def test_what_is_unknown_is_a_dash_and_never_zero() -> None:
 
 
 def test_a_mean_names_its_n_where_values_are_missing() -> None:
-    assert shown(inputTokens={"mean": "4864.166667", "n": 6})["tokens in"] == "4,864.2"
+    assert shown(inputTokens={"mean": "4864.17", "n": 6})["tokens in"] == "4,864.2"
     assert shown(inputTokens={"mean": "10", "n": 2})["tokens in"] == "10.0 (n=2)"
 
 
@@ -127,3 +127,13 @@ def test_the_rest_takes_as_long_as_the_part_so_far_lets_expect() -> None:
     half = begun.model_copy(update={"status": status})
     assert story.time_left(half, start + timedelta(minutes=4)) == "6m"
     assert story.time_left(begun, start) is None, "nothing is known before the start"
+
+
+def test_interval_shift_and_ledger_stand_beside_the_score_once_they_say_something() -> None:
+    headings, _ = story.vector_table([row(scoreStrict="0.5")])
+    assert not {"ledger", "95 %", "shift"} & set(headings)
+    rows = [row(scoreStrict="0.5", scoreInterval="0.25 0.75"), row(ledger="two", shift="-0.125")]
+    headings, cells = story.vector_table(rows)
+    first, second = (dict(zip(headings, line, strict=True)) for line in cells)
+    assert (first["ledger"], first["95 %"], first["shift"]) == ("one", "0.250 to 0.750", "—")
+    assert (second["ledger"], second["95 %"], second["shift"]) == ("two", "—", "-0.125")

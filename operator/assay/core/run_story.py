@@ -1,8 +1,9 @@
 """What an EvaluationRun's status says, in words and tables for people."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 
 from assay.api.conditions import Condition, find_condition, is_true
 from assay.api.evaluation_run import EvaluationRun
@@ -112,40 +113,45 @@ def facts(run: EvaluationRun) -> list[str]:
     return lines
 
 
+_COLUMNS: Mapping[str, Callable[[VectorRow], str]] = MappingProxyType(
+    {
+        "variant": lambda row: row.variant,
+        "ledger": lambda row: row.ledger,
+        "strict": lambda row: _rate(row.score_strict),
+        "95 %": lambda row: _interval(row.score_interval),
+        "shift": lambda row: UNKNOWN if row.shift is None else f"{Decimal(row.shift):+.3f}",
+        "valid": lambda row: _rate(row.score_valid),
+        "n": lambda row: f"{row.valid}/{row.planned}",
+        "coverage": lambda row: _rate(row.coverage),
+        "tokens in": lambda row: _mean(row.input_tokens, row.valid),
+        "tokens out": lambda row: _mean(row.output_tokens, row.valid),
+        "agent s": lambda row: _mean(row.agent_seconds, row.valid),
+        "total s": lambda row: _mean(row.total_seconds, row.valid),
+        "USD": lambda row: _cost(row.cost_usd),
+        "tries": lambda row: str(row.tries),
+        "infra": lambda row: str(row.infra_errors),
+    }
+)
+
+
 def vector_table(rows: Sequence[VectorRow]) -> Table:
-    """The score vector: a percentage never stands without its companions."""
-    headings = (
-        "variant",
-        "strict",
-        "valid",
-        "n",
-        "coverage",
-        "tokens in",
-        "tokens out",
-        "agent s",
-        "total s",
-        "USD",
-        "tries",
-        "infra",
-    )
-    return headings, [_vector_row(row) for row in rows]
+    """The score vector: a percentage never stands without its companions.
+
+    The ledger is told where there are several; interval and shift once the report has computed them.
+    """
+    left_out = set()
+    if len({row.ledger for row in rows}) < 2:
+        left_out.add("ledger")
+    if not any(row.score_interval for row in rows):
+        left_out.add("95 %")
+    if not any(row.shift for row in rows):
+        left_out.add("shift")
+    shown = {heading: cell for heading, cell in _COLUMNS.items() if heading not in left_out}
+    return list(shown), [[cell(row) for cell in shown.values()] for row in rows]
 
 
-def _vector_row(row: VectorRow) -> Sequence[str]:
-    return (
-        row.variant,
-        _rate(row.score_strict),
-        _rate(row.score_valid),
-        f"{row.valid}/{row.planned}",
-        _rate(row.coverage),
-        _mean(row.input_tokens, row.valid),
-        _mean(row.output_tokens, row.valid),
-        _mean(row.agent_seconds, row.valid),
-        _mean(row.total_seconds, row.valid),
-        _cost(row.cost_usd),
-        str(row.tries),
-        str(row.infra_errors),
-    )
+def _interval(value: str | None) -> str:
+    return UNKNOWN if value is None else " to ".join(_rate(part) for part in value.split())
 
 
 def _rate(value: str | None) -> str:
