@@ -1,5 +1,6 @@
 """`assay ledger` as a benchmark's owner uses it, against a real registry and a real S3 server."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from assay.adapters.ledger_store import ledger_key
-from assay.adapters.s3 import S3Store
+from assay.adapters.ledger_store import ledger_key, publish_ledger
+from assay.adapters.s3 import AsyncS3Store, S3Store
 from assay.api.ledger_resource import Ledger
 from assay.core.ledger import parse_ledger
 from tests.cli.conftest import RegistryServer, run, write_task
@@ -182,6 +183,31 @@ def test_publish_can_be_repeated(built: Path, s3_server: S3Server) -> None:
     keys = {found.key for found in store.list_keys(bucket, "tasks/")}
     assert keys == {f"tasks/{line.archive_digest.replace(':', '-')}.tar" for line in ledger.tasks}
     store.close()
+
+
+async def test_publishing_that_was_interrupted_leaves_no_ledger_and_is_simply_repeated(
+    built: Path, s3_server: S3Server
+) -> None:
+    bucket, content, calls = new_bucket(s3_server), await asyncio.to_thread(built.read_bytes), 0
+    ledger, archives = parse_ledger(content), built.parent / "archives"
+    store = AsyncS3Store(s3_server.settings)
+
+    def interrupt() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise InterruptedError("interrupted")
+
+    with pytest.raises(ExceptionGroup, match="unhandled errors"):
+        await publish_ledger(store, bucket, content, ledger, archives, interrupt)
+    keys = {found.key for found in await store.list_keys(bucket, "")}
+    assert {key.partition("/")[0] for key in keys} == {"tasks"}
+
+    published = await publish_ledger(store, bucket, content, ledger, archives)
+    assert published.uploaded + published.already_there == 3
+    assert published.already_there >= 2
+    assert await store.get_bytes(bucket, published.key, 1 << 20) == content
+    await store.close()
 
 
 def test_publishing_again_replaces_bytes_that_somebody_changed(built: Path, s3_server: S3Server) -> None:

@@ -19,7 +19,7 @@ from assay.core.ledger_build import LedgerBuilder, LedgerRefusedError
 from assay.runner.verifier_dockerfile import read_copy_only
 from tests.cli.conftest import run
 
-STATED = {
+STATED: dict[str, Any] = {
     "benchmark": "real",
     "version": "1",
     "allow_unknown": ["difficulty"],
@@ -93,6 +93,20 @@ def test_deepswe_the_others_are_89_repositories_and_96_clusters(
     assert ledger.clusters == 96
     pinned = upstream(datasets / "deepswe-v1.1/tasks/dataset.toml")
     assert [task.id for task in ledger.tasks if pinned[task.id] == task.harbor_digest] == []
+
+
+def test_a_difficulty_stated_now_is_counted_as_stated_after_the_results(
+    deepswe: dict[str, Path], datasets: Path
+) -> None:
+    """Neither data set states one, and both have published results."""
+    judged = {"value": "medium", "source": "three readers", "date": "2026-11-30"}
+    stated = {"defaults": STATED["defaults"] | {"difficulty": judged}, "allow_unknown": []}
+    whole = (folder for name, folder in deepswe.items() if name not in BROKEN)
+    ledger = frozen(whole, **stated, first_result_date="2026-05-20")
+    assert (ledger.unknowns, len(ledger.labelled_after_results)) == (0, 111)
+    tasks = (path.parent for path in (datasets / "swe-atlas-qna").glob("*/task.toml"))
+    ledger = frozen(tasks, **stated, first_result_date="2026-04-08")
+    assert (ledger.unknowns, len(ledger.labelled_after_results)) == (0, 124)
 
 
 def test_deepswe_no_pair_has_near_identical_assertions_and_all_are_read(deepswe: dict[str, Path]) -> None:
