@@ -30,7 +30,7 @@ from assay.core.explanation import explain_state, explain_tries
 from assay.core.observation import JobView, PodView
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
-from assay.core.status import resumed_at
+from assay.core.suspension import resumed_at
 from assay.core.terminal_text import printable
 from assay.core.verification import oracle_passes
 

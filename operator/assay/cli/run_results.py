@@ -20,7 +20,7 @@ from assay.cli.run_views import RunName
 from assay.core.attempts import AttemptState, Scored, attempt_state
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
-from assay.core.status import resumed_at
+from assay.core.suspension import resumed_at
 from assay.core.terminal_text import one_line
 from assay.core.verification import oracle_passes
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.api.conditions import Condition, find_condition, is_true, truncated, with_condition
-from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
+from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import (
     FAILURE_MESSAGE_LIMIT,
     MAX_FAILURES,
@@ -29,6 +29,7 @@ from assay.core.reconcile import Decision, LiveTry
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.resolve import Problem
 from assay.core.scoring import PIN_EXTERNAL, vector_row
+from assay.core.suspension import suspension
 from assay.core.try_spec import storage_of
 from assay.core.written_report import WrittenReport
 
@@ -64,14 +65,6 @@ _WAITING_REASONS = {
     Waiting.CONTAINER_NOT_CREATED: RunReason.IMAGE_UNAVAILABLE,
     Waiting.STUCK_TERMINATING: RunReason.STUCK_TERMINATING,
 }
-_HALT_REASONS = {
-    OutcomeClass.ISOLATION_ABSENT: RunReason.ISOLATION_ABSENT,
-    OutcomeClass.PROVIDER_AUTH: RunReason.PROVIDER_AUTH,
-    OutcomeClass.PROVIDER_FUNDS: RunReason.PROVIDER_FUNDS,
-    OutcomeClass.LEDGER_MISMATCH: RunReason.LEDGER_MISMATCH,
-}
-RESUMED = "the run was resumed: what had stopped it is tried again"
-GO_ON = "Then set spec.suspend to true and back to false to go on."
 
 
 def is_finished(run: EvaluationRun) -> bool:
@@ -80,33 +73,6 @@ def is_finished(run: EvaluationRun) -> bool:
         return False
     conditions = run.status.conditions
     return is_true(conditions, RunCondition.COMPLETE) or is_true(conditions, RunCondition.FAILED)
-
-
-def resumed_at(run: EvaluationRun, now: datetime) -> datetime | None:
-    """When a person last let the suspended run go on: when `Suspended` last became False again.
-
-    `now` where the spec has just been set back and the condition does not say so yet; None if nobody did.
-    """
-    suspended = find_condition(run.status.conditions, RunCondition.SUSPENDED)
-    if suspended is None or run.spec.suspend:
-        return None
-    if suspended.status == "False":
-        if suspended.message != RESUMED:
-            return None
-        # The API keeps whole seconds: what ended in that very second ended before.
-        return suspended.last_transition_time + timedelta(seconds=1)
-    return now if suspended.reason == RunReason.REQUESTED else None
-
-
-def stands_still(run: EvaluationRun) -> bool:
-    """Whether a fault stopped the run and no person has let it go on since.
-
-    The tries that say so may not be readable yet after a restart: until a person acts, the condition stands.
-    """
-    suspended = find_condition(run.status.conditions, RunCondition.SUSPENDED)
-    if suspended is None or suspended.status != "True" or run.spec.suspend:
-        return False
-    return suspended.reason not in (RunReason.REQUESTED, RunReason.BUDGET_EXHAUSTED)
 
 
 def make_status(
@@ -146,7 +112,7 @@ def make_status(
         changes["completed_at"] = now.replace(microsecond=0)
     elif not ended:
         changes["completed_at"] = None
-    _set_suspended(writer, run, findings)
+    _set_suspended(writer, run, findings, ended)
     _set_progressing(writer, findings, ended)
     _set_stalled(writer, findings, ended, now)
     _set_publishable(writer, run, findings)
@@ -214,51 +180,11 @@ def _worst(decision: Decision) -> str:
     return f"{count} ended as {outcome.value}, e.g. Job {example.last.job_name}: {example.last.reason}"
 
 
-def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings) -> None:
-    decision, before = findings.decision, writer.find(RunCondition.SUSPENDED)
-    if run.spec.suspend:
-        stops = run.spec.suspend_policy is SuspendPolicy.STOP
-        words = f"spec.suspend is true; live tries {'are ended' if stops else 'finish'}"
-        writer.set(RunCondition.SUSPENDED, True, RunReason.REQUESTED, words)
-    elif decision is not None and decision.brakes.halt is not None:
-        record = decision.brakes.halt
-        reason = _halt_reason(record)
-        fix = record.rule.fix[:1].upper() + record.rule.fix[1:]
-        writer.set(
-            RunCondition.SUSPENDED,
-            True,
-            reason,
-            f"Job {record.job_name}: {truncated(record.reason or record.rule.meaning, 600)}. {fix}. {GO_ON}",
-        )
-    elif decision is not None and decision.brakes.alike:
-        writer.set(RunCondition.SUSPENDED, True, RunReason.CIRCUIT_OPEN, _alike_words(decision.brakes.alike))
-    elif decision is not None and decision.brakes.spent is not None:
-        spent = decision.brakes.spent
-        words = f"spec.budget.{spent.field}: {spent.words}; live tries finish. Raise it to go on."
-        writer.set(RunCondition.SUSPENDED, True, RunReason.BUDGET_EXHAUSTED, words)
-    elif (decision is not None or before is None) and not stands_still(run):
-        resumed = before is not None and (before.status == "True" or before.message == RESUMED)
-        words = RESUMED if resumed else ""
-        writer.set(RunCondition.SUSPENDED, False, RunReason.NOT_SUSPENDED, words)
-
-
-def _alike_words(first: Sequence[TryRecord]) -> str:
-    example = first[-1]
-    words = truncated(example.reason or example.rule.meaning, 200)
-    fix = example.rule.fix[:1].upper() + example.rule.fix[1:]
-    return (
-        f"the first {len(first)} attempts all ended as {example.outcome.value}, e.g. Job {example.job_name}: "
-        f"{words}. {fix}. {GO_ON}"
-    )
-
-
-def _halt_reason(record: TryRecord) -> RunReason:
-    # The gateway answers 424 for a Secret that it cannot use, and for nothing else.
-    if record.outcome is OutcomeClass.PROVIDER_AUTH and (
-        "SecretMissing" in record.reason or "424" in record.reason
-    ):
-        return RunReason.SECRET_MISSING
-    return _HALT_REASONS[record.outcome]
+def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings, ended: bool) -> None:
+    brakes = findings.decision.brakes if findings.decision is not None else None
+    found = suspension(run, brakes, ended=ended)
+    if found is not None:
+        writer.set(RunCondition.SUSPENDED, found.status, found.reason, found.message)
 
 
 def _set_progressing(writer: _Conditions, findings: Findings, ended: bool) -> None:

@@ -27,7 +27,8 @@ from assay.core.reconcile import (
     reconcile,
 )
 from assay.core.resolve import Problem, Resolution, resolved_status
-from assay.core.status import Findings, is_finished, make_status, resumed_at, stands_still
+from assay.core.status import Findings, is_finished, make_status
+from assay.core.suspension import resumed_at, stands_still
 from assay.core.written_report import WrittenReport
 from assay.handlers.context import Context
 from assay.handlers.resources import status_path

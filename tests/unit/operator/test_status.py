@@ -16,7 +16,8 @@ from assay.core.observation import ConditionView, JobEvent
 from assay.core.plan import PlanRefused, RunPlan
 from assay.core.reconcile import Decision, Desired, Observed, reconcile
 from assay.core.resolve import Problem
-from assay.core.status import Findings, is_finished, make_status, resumed_at
+from assay.core.status import Findings, is_finished, make_status
+from assay.core.suspension import resumed_at, stands_still
 from tests.operator_kit import builders as make
 from tests.unit.operator.test_reconcile import History, at_rest, live
 
@@ -264,7 +265,11 @@ def test_a_run_whose_first_attempts_fail_alike_names_the_cause_and_the_way_on() 
     suspended, reason, message = said(status, RunCondition.SUSPENDED)
     assert (suspended, reason) == ("True", "CircuitOpen")
     assert message.startswith("the first 10 attempts all ended as SetupFailed, e.g. Job ")
-    for words in ("apt-get: no route to host", "does the setup need", "set spec.suspend to true and back"):
+    for words in (
+        "apt-get: no route to host",
+        "the setup must not need",
+        "set spec.suspend to true and back",
+    ):
         assert words in message
     assert said(status, RunCondition.PROGRESSING)[:2] == ("False", "CircuitOpen"), "kubectl get shows it"
 
@@ -291,3 +296,23 @@ def test_pods_that_do_not_go_are_shown_in_the_one_line_of_kubectl_get() -> None:
     progressing, reason, message = said(status, RunCondition.PROGRESSING)
     assert (progressing, reason) == ("False", "StuckTerminating")
     assert "worker-7" in message
+
+
+def test_what_stopped_a_run_stands_after_a_restart_until_its_tries_can_be_read_again() -> None:
+    history = History().add(FIRST, OutcomeClass.PROVIDER_AUTH)
+    stopped = make.run_object().model_copy(update={"status": told(history.observed)})
+    assert said(stopped.status, RunCondition.SUSPENDED)[:2] == ("True", "ProviderAuth")
+    unread = told(Observed(), stopped)
+    assert said(unread, RunCondition.SUSPENDED)[:2] == ("True", "ProviderAuth")
+    assert stands_still(stopped)
+    asked = make.run_object(suspend=True).model_copy(update={"status": unread})
+    person = make.run_object().model_copy(update={"status": told(Observed(), asked)})
+    assert not stands_still(person)
+    assert said(told(Observed(), person), RunCondition.SUSPENDED)[0] == "False"
+
+
+def test_a_run_that_has_ended_is_not_suspended_whatever_stopped_it_before() -> None:
+    history = History().add(FIRST, OutcomeClass.PROVIDER_AUTH)
+    stopped = make.run_object().model_copy(update={"status": told(history.observed)})
+    over = History().add(FIRST, OutcomeClass.GRADED).add(SECOND, OutcomeClass.GRADED)
+    assert said(told(over.observed, stopped, durable=True), RunCondition.SUSPENDED)[0] == "False"
