@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,13 @@ from assay.api.outcome import OutcomeClass
 from assay.core.attempt_pod import Images, render_job
 from assay.core.attempt_records import TryEvidence, attempt_record, with_agents_evidence
 from assay.core.attempts import AttemptState, Invalid, NextTry, Scored
-from assay.core.classify import record_of_manifest
+from assay.core.classify import Ended, EndNow, Live, TryState, classify, record_of_manifest
 from assay.core.collection import Collection, Pair
-from assay.core.observation import ENVIRONMENT, VERIFIER
+from assay.core.observation import ENVIRONMENT, VERIFIER, ContainerView, Phase
 from assay.core.plan import RunPlan, make_plan
+from assay.core.pod_causes import Waiting
 from assay.core.reconcile import CreateJob, Decision, Desired, Observed, reconcile
-from assay.core.record import AttemptKey, ManifestFound, TryRecord
+from assay.core.record import AttemptKey, ManifestAbsent, ManifestFound, TryRecord
 from assay.core.records_file import Place
 from assay.core.segments import entry_of, record_of
 from assay.core.try_spec import make_try_spec
@@ -246,3 +248,45 @@ class TestRecords:
         assert isinstance(after, NextTry)
         assert after.judged is not None
         assert after.judged.outcome is CRASH
+
+
+class TestItsEnd:
+    """What the kubelet says of a pod without environment."""
+
+    def state(self, *containers: ContainerView, after: float = 3600, **changes: Any) -> TryState:
+        plan = planned()
+        key = key_of(plan)
+        job = replace(make.job_view(key, 2), verifies=1)
+        pod = make.pod_view(job, *containers, **changes)
+        answer = ManifestAbsent(make.later(3600)) if pod.ended else None
+        return classify(job, pod, answer, None, plan.terms(key), make.later(after))
+
+    @pytest.mark.parametrize("code", [0, 1])
+    def test_a_verifier_that_broke_its_limits_is_a_failed_verdict(self, code: int) -> None:
+        runner = make.ended("runner", code)
+        killed = self.state(runner, make.ended(VERIFIER, 137, "OOMKilled"), phase=Phase.FAILED)
+        evicted = self.state(
+            runner,
+            make.ended(VERIFIER, 137),
+            phase=Phase.FAILED,
+            reason="Evicted",
+            message="Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.",
+        )
+        for end in (killed, evicted):
+            assert isinstance(end, Ended)
+            assert (end.record.outcome, end.record.verifies) == (CRASH, 1)
+
+    def test_a_verifier_that_cannot_start_is_not_one(self) -> None:
+        waiting = ContainerView(VERIFIER, waiting_reason="ErrImagePull", waiting_message="not found")
+        soon = self.state(make.container("runner"), waiting, after=60)
+        assert isinstance(soon, Live)
+        assert soon.waiting is not None
+        assert soon.waiting.reason is Waiting.IMAGE_UNAVAILABLE
+        late = self.state(make.container("runner"), waiting, after=4000)
+        assert isinstance(late, EndNow)
+        assert (late.record.outcome, late.record.verifies) == (INFRA, 1)
+
+    def test_a_working_verifier_is_waited_for(self) -> None:
+        state = self.state(make.container("runner"), make.container(VERIFIER))
+        assert isinstance(state, Live)
+        assert state.waiting is None
