@@ -32,7 +32,7 @@ async def upload_live(context: TryContext, agent_works: Callable[[], bool], over
 
     Returns between two files. Raises nothing: what fails now is uploaded at the end.
     """
-    pause = period = float(context.pod.live_upload_seconds)
+    pause = period = max(1.0, float(context.pod.live_upload_seconds))
     while not await _set_within(over, pause):
         moved = await _copy_logs(context) if agent_works() else 0
         moved += await _upload_changed(context, over)
