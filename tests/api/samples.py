@@ -191,7 +191,15 @@ def largest_status() -> EvaluationRunStatus:
         ],
         evidence_prefix="p" * 400,
         observed_retry=1000,
-        report=Report(revision=1000, digest=DIGEST, bucket="b" * 63, key="k" * 450),
+        report=Report(
+            revision=1000,
+            digest=DIGEST,
+            bucket="b" * 63,
+            key="k" * 450,
+            supersedes=DIGEST,
+            html_key="k" * 450,
+            html_digest=DIGEST,
+        ),
     )
 
 
@@ -234,5 +242,6 @@ def largest_run() -> Object:
         "ledgers": [{"name": _long(index, "l")} for index in range(LARGEST_LEDGERS)],
         "variants": [{"name": _long(index, "v")} for index in range(LARGEST_VARIANTS)],
         "baseline": {"name": _long(0, "v")},
+        "priceSheet": {"digest": DIGEST, "source": {"s3": {"bucket": "b" * 63, "key": "k" * 512}}},
     }
     return body
