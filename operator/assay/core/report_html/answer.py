@@ -58,7 +58,7 @@ def noise_of(shift: ShiftFigures | None) -> tuple[Noise, str]:
         reason = (test.reason if test else None) or (shift.error_reason if shift else None)
         return Noise.UNKNOWN, reason or "there is no exact test of it"
     family = f", adjusted for {test.family} comparisons" if test.family > 1 else ""
-    said = f"the exact test over {_count(test.clusters, 'task cluster')} gives p = {p:.3g}{family}"
+    said = f"the exact test over {_count(test.clusters, 'task cluster')} gives p {_p(p)}{family}"
     if p < ALPHA:
         return Noise.MORE, said
     if test.smallest_possible_p >= ALPHA:
@@ -128,6 +128,10 @@ def _reasons(shift: ShiftFigures, noise: Noise, why: str) -> Sequence[str]:
         size = 100 * shift.minimum_detectable_effect
         found.append(f"A true difference below {size:.1f} points would mostly not have been found here")
     return found
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"= {value:.2g}"
 
 
 def _count(number: int, what: str) -> str:
