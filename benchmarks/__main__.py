@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-FIGURES = ("attempt_overhead", "sandboxd", "gateway", "ledger")
+FIGURES = ("attempt_overhead", "sandboxd", "gateway", "ledger", "report_html")
 
 
 def main() -> int:
