@@ -3,7 +3,15 @@
 import subprocess
 import sys
 
-FIGURES = ("attempt_overhead", "sandboxd", "gateway", "ledger", "report_html")
+FIGURES = (
+    "attempt_overhead",
+    "sandboxd",
+    "gateway",
+    "ledger",
+    "scoring_speed",
+    "report_speed",
+    "report_html",
+)
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from assay.core.canonical import digest_of
 from assay.core.deviations import ReadBy
 from assay.core.prices import Cost, Prices
 from assay.core.record_structs import as_struct, content_of
-from assay.core.record_totals import Attempt, Replaced, first_try_reward, kept_of
+from assay.core.record_totals import Attempt, Replaced, first_try_of, kept_of
 from assay.core.records_file import Place, RecordsError
 
 NO_PRICES = Cost(None, "no price sheet was given")
@@ -109,7 +109,7 @@ class Collection:
         else:
             found.replaced.add(record, cost)
         if record.try_number == 1:
-            attempt.first_try = first_try_reward(record)
+            attempt.first_try = first_try_of(record)
             if record.started_at is not None:
                 found.starts.append(record.started_at)
         if record.try_number > attempt.last_try:

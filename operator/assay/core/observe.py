@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from assay.core.collection import Pair, PairRecords
 from assay.core.figures.attempts import VariantAttempts, collect
 from assay.core.figures.observations import HackingVerdict, LedgerTasks, Observation, Refusal
-from assay.core.record_totals import Kept
+from assay.core.record_totals import FirstTry, Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,16 @@ class Worth:
     blocked_is_zero: bool = True
     """Whether an attempt that was blocked to the end scores 0; else it has no result."""
 
-    def of(self, kept: Kept) -> float | None:
-        """The reward of a retained try by these rules; None is no result."""
+    def of(self, kept: Kept | FirstTry | None) -> float | None:
+        """The reward of a retained or first try by these rules; None is no result."""
+        if kept is None or kept.reward is None:
+            return None
         if kept.hacking is HackingVerdict.FLAGGED and self.flagged_is_zero:
             return 0.0
         if kept.refusal is Refusal.FALLBACK and not self.fallback_scored:
             return 0.0
-        if kept.refusal is Refusal.BLOCKED and not self.blocked_is_zero:
-            return None
+        if kept.refusal is Refusal.BLOCKED:
+            return 0.0 if self.blocked_is_zero else None
         return kept.reward
 
 
@@ -51,8 +53,8 @@ def _observations(pair: Pair, records: PairRecords, scored: set[str], worth: Wor
             task=task,
             variant=pair.variant,
             repetition=repetition,
-            reward=worth.of(kept) if kept else None,
-            first_try_reward=worth.of(kept) if kept and first_counts else attempt.first_try,
+            reward=worth.of(kept),
+            first_try_reward=worth.of(kept if first_counts else attempt.first_try),
             refusal=kept.refusal if kept else Refusal.NONE,
             hacking=kept.hacking if kept else HackingVerdict.NOT_READ,
         )
