@@ -23,9 +23,8 @@ from assay.adapters.metrics import OperatorMetrics
 from assay.adapters.run_metrics import RunView
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import AttemptCounts, VectorRow
-from assay.api.evidence import TokenCounts
 from assay.api.outcome import OutcomeClass
-from assay.core.record import AttemptKey, TryRecord
+from assay.core.record import AttemptKey, TryRecord, TryTokens
 from assay.core.run_totals import RunTotals, rows_of
 from tests.operator_kit.builders import DIGEST, NOW, run_object
 
@@ -52,7 +51,7 @@ def records(run: EvaluationRun, attempts: int) -> dict[str, TryRecord]:
             verifier_seconds=30.2,
             upload_seconds=1.1,
             total_seconds=520.5,
-            tokens=TokenCounts(input=120_000, cache_read=100_000, output=9_000),
+            tokens=TryTokens(input=120_000, cache_read=100_000, output=9_000),
             model_calls=41,
         )
     return made

@@ -184,7 +184,7 @@ def attempt_record(
         models=models,
         calls=calls,
         first_call_at=found.calls.first_at if found else None,
-        tokens=NO_TOKENS if no_agent else record.tokens,
+        tokens=(NO_TOKENS if no_agent else record.tokens).counts(),
         seconds=result.seconds if result else PhaseSeconds(agent=record.agent_seconds),
         total_seconds=record.total_seconds,
         started_at=result.started_at if result else None,

@@ -23,6 +23,7 @@ from assay.core.record import (
     ManifestBad,
     ManifestFound,
     TryRecord,
+    TryTokens,
 )
 
 STUCK_SECONDS = 60
@@ -330,7 +331,7 @@ def _fill(record: TryRecord, found: ManifestFound) -> TryRecord:
         verifier_seconds=result.seconds.verifier,
         upload_seconds=result.seconds.upload,
         total_seconds=max(0.0, (result.finished_at - result.started_at).total_seconds()),
-        tokens=NO_TOKENS if found.manifest.verify_only else result.tokens,
+        tokens=NO_TOKENS if found.manifest.verify_only else TryTokens.of(result.tokens),
         model_calls=result.model_calls,
         harbor_version=result.harness.harbor,
         harness_commit=result.harness.commit or "",

@@ -1,18 +1,44 @@
 """The record of one finished try, and the key of an attempt."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.alias_generators import to_camel
 
 from assay.api.evidence import ARTIFACTS, Manifest, TokenCounts
 from assay.api.outcome import OutcomeClass
 from assay.api.tryspec import AttemptIdentity
 from assay.core.outcomes import TABLE, Rule
 
-UNKNOWN_TOKENS = TokenCounts()
-NO_TOKENS = TokenCounts(input=0, cache_read=0, cache_write_5m=0, cache_write_1h=0, reasoning=0, output=0)
+
+@dataclass(frozen=True, slots=True)
+class TryTokens:
+    """`TokenCounts` of one try in a fifth of its memory: the operator holds a hundred thousand of them."""
+
+    input: int | None = None
+    cache_read: int | None = None
+    cache_write_5m: int | None = None
+    cache_write_1h: int | None = None
+    reasoning: int | None = None
+    output: int | None = None
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+    )
+
+    @classmethod
+    def of(cls, counts: TokenCounts) -> "TryTokens":
+        """The same counts."""
+        return cls(**dict(counts))
+
+    def counts(self) -> TokenCounts:
+        """The same counts."""
+        return TokenCounts(**asdict(self))
+
+
+UNKNOWN_TOKENS = TryTokens()
+NO_TOKENS = TryTokens(0, 0, 0, 0, 0, 0)
 """Of a try in which no agent ran: known to be none."""
 
 
@@ -57,7 +83,7 @@ class TryRecord:
     verifier_seconds: float | None = None
     upload_seconds: float | None = None
     total_seconds: float | None = None
-    tokens: TokenCounts = UNKNOWN_TOKENS
+    tokens: TryTokens = UNKNOWN_TOKENS
     model_calls: int | None = None
     harbor_version: str = ""
     harness_commit: str = ""

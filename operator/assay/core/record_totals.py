@@ -12,6 +12,7 @@ from assay.api.outcome import OutcomeClass
 from assay.core.figures.observations import HackingVerdict, Refusal
 from assay.core.outcomes import TABLE, Exhausted
 from assay.core.prices import Cost
+from assay.core.record import TryTokens
 
 _FLAGS = frozenset({"tamperSuspected", VERDICT_FAILED})
 TOKEN_KINDS = ("input", "cache_read", "cache_write", "reasoning", "output")
@@ -28,7 +29,7 @@ class Tokens(NamedTuple):
     output: int | None
 
 
-def tokens_of(counts: TokenCounts) -> Tokens:
+def tokens_of(counts: TokenCounts | TryTokens) -> Tokens:
     """The kinds that reports show."""
     writes = [one for one in (counts.cache_write_5m, counts.cache_write_1h) if one is not None]
     return Tokens(
@@ -54,7 +55,6 @@ class Kept(NamedTuple):
     flagged: bool
 
 
-@dataclass(slots=True)
 class FirstTry(NamedTuple):
     """What an attempt's first try alone gave; `reward` is None where that was no result."""
 
@@ -63,6 +63,7 @@ class FirstTry(NamedTuple):
     hacking: HackingVerdict
 
 
+@dataclass(slots=True)
 class Attempt:
     """One attempt: its retained try, what its first try alone gave, and how its last try ended."""
 

@@ -9,6 +9,8 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC
+from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
@@ -17,7 +19,7 @@ from pydantic import ValidationError
 from assay.api.base import first_problem
 from assay.api.journal import MAX_LEVEL, Fence, JournalEntry, SegmentHeader, SegmentRef
 from assay.core.canonical import canonical_json, digest_of_bytes
-from assay.core.record import AttemptKey, TryRecord
+from assay.core.record import AttemptKey, TryRecord, TryTokens
 
 SEGMENTS = "segments/"
 FENCES = "fences/"
@@ -143,7 +145,7 @@ def entry_of(record: TryRecord) -> JournalEntry:
         verifier_seconds=record.verifier_seconds,
         upload_seconds=record.upload_seconds,
         total_seconds=record.total_seconds,
-        tokens=record.tokens,
+        tokens=record.tokens.counts(),
         model_calls=record.model_calls,
         harbor_version=record.harbor_version[:50],
         harness_commit=record.harness_commit[:40],
@@ -164,7 +166,7 @@ def record_of(entry: JournalEntry) -> TryRecord:
         job_name=entry.job_name,
         outcome=entry.outcome,
         reason=intern(entry.reason),
-        ended_at=entry.ended_at,
+        ended_at=entry.ended_at.astimezone(UTC),
         pod_uid=entry.pod_uid,
         reward=entry.reward,
         agent_timed_out=entry.agent_timed_out,
@@ -173,17 +175,23 @@ def record_of(entry: JournalEntry) -> TryRecord:
         verifier_seconds=entry.verifier_seconds,
         upload_seconds=entry.upload_seconds,
         total_seconds=entry.total_seconds,
-        tokens=entry.tokens,
+        tokens=TryTokens.of(entry.tokens),
         model_calls=entry.model_calls,
         harbor_version=intern(entry.harbor_version),
         harness_commit=intern(entry.harness_commit),
         manifest_digest=entry.manifest_digest,
-        images=tuple((intern(name), intern(image)) for name, image in sorted(entry.images.items())),
+        images=_shared_images(tuple(sorted(entry.images.items()))),
         flags=tuple(entry.flags),
         verifies=entry.verifies,
         artifacts_digest=entry.artifacts_digest,
         graded_as=entry.graded_as,
     )
+
+
+@lru_cache(maxsize=4096)
+def _shared_images(images: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The same object for the same images: all tries of a task have them in common."""
+    return tuple((intern(name), intern(image)) for name, image in images)
 
 
 def _unpack(content: bytes, name: SegmentName) -> bytes:

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.evaluation_run import Budget
-from assay.api.evidence import TokenCounts
 from assay.api.ledgerfile import Plan
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import Invalid, NextTry
 from assay.core.plan import RunPlan, make_plan
 from assay.core.rate_limits import slots
 from assay.core.reconcile import Decision, Desired, Observed, reconcile
-from assay.core.record import AttemptKey, TryRecord
+from assay.core.record import AttemptKey, TryRecord, TryTokens
 from tests.operator_kit import builders as make
 from tests.unit.operator.test_reconcile import created, live
 
@@ -148,7 +147,7 @@ class TestBudget:
     def test_tokens_that_are_spent_stop_dispatch_and_leave_live_tries_alone(self) -> None:
         plan = modelled()
         first, second, *_ = plan.attempts
-        tokens = TokenCounts(input=900, output=100)
+        tokens = TryTokens(input=900, output=100)
         found = [record(first, GRADED, tokens=tokens)]
         decision = decide(found, plan, live(second), budget=Budget(tokens=1000))
         assert decision.actions == ()
@@ -159,7 +158,7 @@ class TestBudget:
 
     def test_tries_that_were_replaced_are_paid_for_too(self) -> None:
         plan = modelled()
-        tokens = TokenCounts(input=500, output=0)
+        tokens = TryTokens(input=500, output=0)
         found = [
             record(plan.attempts[0], INFRA, tokens=tokens),
             record(plan.attempts[0], GRADED, 2, tokens=tokens),
@@ -169,7 +168,7 @@ class TestBudget:
     def test_unknown_usage_is_said_and_never_counted_as_nothing(self) -> None:
         plan = modelled()
         found = [
-            record(plan.attempts[0], GRADED, tokens=TokenCounts(input=1000, output=1)),
+            record(plan.attempts[0], GRADED, tokens=TryTokens(input=1000, output=1)),
             record(plan.attempts[1], INFRA),
         ]
         spent = decide(found, plan, budget=Budget(tokens=1000)).brakes.spent
@@ -198,14 +197,14 @@ class TestBudget:
 
     def test_a_run_that_is_over_has_no_budget_to_complain_about(self) -> None:
         plan = modelled(tasks=1)
-        found = [record(plan.attempts[0], GRADED, tokens=TokenCounts(input=10**6, output=1))]
+        found = [record(plan.attempts[0], GRADED, tokens=TryTokens(input=10**6, output=1))]
         decision = decide(found, plan, budget=Budget(tokens=1, attempts=1))
         assert not decision.brakes.on
         assert decision.finished
 
 
 class TestRateLimits:
-    QUIET = TokenCounts(input=10, output=0)
+    QUIET = TryTokens(input=10, output=0)
 
     def test_a_burst_halves_the_models_slots_once(self) -> None:
         plan = modelled()
@@ -237,7 +236,7 @@ class TestRateLimits:
         assert decision.actions == ()
 
     def test_a_try_with_output_is_a_sample_and_not_taken_again_unless_the_plan_says_so(self) -> None:
-        key, output = modelled().attempts[0], TokenCounts(input=10, output=5)
+        key, output = modelled().attempts[0], TryTokens(input=10, output=5)
         found = [record(key, LIMITED, tokens=output)]
         state = decide(found, modelled()).states[key]
         assert isinstance(state, Invalid)

@@ -13,9 +13,8 @@ from assay.adapters.metrics import OperatorMetrics
 from assay.adapters.run_metric_help import FAMILIES
 from assay.adapters.run_metrics import RunView
 from assay.api.evaluation_run_status import AttemptCounts, VectorRow
-from assay.api.evidence import TokenCounts
 from assay.api.outcome import OutcomeClass
-from assay.core.record import AttemptKey, TryRecord
+from assay.core.record import AttemptKey, TryRecord, TryTokens
 from assay.core.report_series import DriftSeries, ReportSeries, RowSeries
 from assay.core.run_totals import RunTotals
 from tests.operator_kit import builders as make
@@ -37,7 +36,7 @@ def tries(count: int, outcome: OutcomeClass = OutcomeClass.GRADED, number: int =
             make.NOW,
             agent_seconds=70.0,
             total_seconds=5.0,
-            tokens=TokenCounts(input=100, output=20),
+            tokens=TryTokens(input=100, output=20),
         )
     return made
 

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from assay.api.evaluation_run_status import VectorRow
-from assay.api.evidence import TokenCounts
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import AttemptState, Invalid, NextTry, Scored
-from assay.core.record import AttemptKey, TryRecord
+from assay.core.record import AttemptKey, TryRecord, TryTokens
 from assay.core.scoring import decimal_string, mean_of, vector_row
 from tests.operator_kit import builders as make
 
@@ -68,7 +67,7 @@ def test_attempts_that_are_still_to_be_made_are_missing() -> None:
 
 
 def test_unknown_figures_are_left_out_with_their_number_shown() -> None:
-    known = row_of({"a": [1.0]}, tokens=TokenCounts(input=100), agent_seconds=2.5)
+    known = row_of({"a": [1.0]}, tokens=TryTokens(input=100), agent_seconds=2.5)
     assert known.input_tokens is not None
     assert (known.input_tokens.mean, known.input_tokens.n) == ("100", 1)
     assert known.output_tokens is None
