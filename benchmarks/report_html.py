@@ -3,10 +3,10 @@
     python -m benchmarks.report_html [--attempts 10000] [--keep FILE]
 
 A suite of three ledgers with random pod names and digests, which do not compress. `assay report` makes the
-page from report.json and attempts.jsonl in a process of its own; the machine's Chromium opens it. Bars: 5 MB,
-10 s, 3 s. Both are seconds of the processor, so other work on the machine does not count: of the whole command,
-and of the page's main thread until the load event is over and the list of all tries has answered a filter. The
-best of three openings by the clock is printed beside it.
+page from report.json and attempts.jsonl in a process of its own; the machine's Chromium opens it. Bars:
+5 MB, 10 s, 3 s. Both are seconds of the processor, so other work on the machine does not count: of the whole
+command, and of the page's main thread until the load event is over and the list of all tries has answered a
+filter. The best of three openings by the clock is printed beside it.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def make(folder: Path) -> float:
 
 
 def open_in_browser(page: Path) -> tuple[float, float]:
-    """Least seconds until the page is loaded and its list has answered: of the processor, and of the clock."""
+    """Least seconds until the page is loaded and has answered: of the processor, and of the clock."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=debian.find(BROWSER), args=["--no-sandbox"])
         seconds = [_open_once(browser, page) for _ in range(OPENED)]

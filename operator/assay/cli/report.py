@@ -3,14 +3,12 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from assay.adapters.report_page import page_of_files
 from assay.adapters.s3 import AsyncS3Store
 from assay.adapters.score_files import read_report
 from assay.api.evaluation_run import EvaluationRun
@@ -18,12 +16,10 @@ from assay.api.evaluation_run_status import Report as ReportPlace
 from assay.cli.cluster import Cluster, Context, Kubeconfig, Namespace, with_cluster
 from assay.cli.output import InputError, expected_errors
 from assay.cli.report_attempt import attempt
+from assay.cli.report_files import ATTEMPTS_FILE, REPORT_FILE, ReportFiles, write_page
 from assay.cli.report_output import Format, print_report
 from assay.cli.run_evidence import MAX_FILE_BYTES, Endpoint, open_store
 from assay.core.canonical import digest_of_bytes
-from assay.core.records_file import RecordsError
-
-REPORT_FILE, ATTEMPTS_FILE = "report.json", "attempts.jsonl"
 
 
 class _RunByDefault(TyperGroup):
@@ -44,16 +40,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.command("attempt")(attempt)
-
-
-@dataclass(frozen=True, slots=True)
-class ReportFiles:
-    """A report's files here, and the addresses by which others find them."""
-
-    report: Path
-    attempts: Path | None
-    report_address: str
-    attempts_address: str
 
 
 @app.command("run")
@@ -92,18 +78,6 @@ def run(
             return
         write_page(html, files)
     typer.echo(f"wrote {html}", err=True)
-
-
-def write_page(html: Path, files: ReportFiles) -> None:
-    """The page of a report's files. Raises InputError."""
-    attempts = [files.attempts] if files.attempts else []
-    try:
-        page = page_of_files(
-            files.report, attempts, files.report_address, [files.attempts_address] if attempts else []
-        )
-    except RecordsError as error:
-        raise InputError(str(error)) from error
-    html.write_text(page)
 
 
 @contextmanager

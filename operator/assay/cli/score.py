@@ -20,6 +20,7 @@ from assay.adapters.score_files import (
 from assay.api.attempt_record import RunRecord
 from assay.api.report import CodeVersion, Report
 from assay.cli.output import InputError, expected_errors, fail, print_json, print_table
+from assay.cli.report_files import write_scored_page
 from assay.cli.report_output import Format, print_report
 from assay.core.collection import Collection
 from assay.core.compare import FIELDS, Agreement, Comparison, compare, score_difference
@@ -80,6 +81,9 @@ def score(
             help="attempts.jsonl of an earlier run of the baseline, to test it for drift.",
         ),
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write the report as one self-contained HTML page to this file.")
+    ] = None,
     form: Annotated[Format, typer.Option("--format", help="How the report is printed.")] = Format.TABLE,
     details: Annotated[
         bool, typer.Option("--details", help="Also pass@k, scores by label, both lines of error.")
@@ -101,6 +105,8 @@ def score(
     """
     with expected_errors():
         report = _report(files, ledger or [], suite, baseline, prices, reference or [])
+        if html is not None:
+            write_scored_page(html, report, files)
     print_report(report, form, details=details)
 
 
