@@ -33,6 +33,11 @@ class End:
     def graded(self) -> bool:
         return self.outcome is OutcomeClass.GRADED
 
+    @property
+    def graded_as(self) -> OutcomeClass | None:
+        """Class of the attempt once the artefacts have a verdict; None where none are stored."""
+        return OutcomeClass.GRADED if self.artifacts else None
+
 
 GRADED = End(OutcomeClass.GRADED)
 SETUP_FAILED = End(OutcomeClass.SETUP_FAILED)

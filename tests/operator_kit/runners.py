@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -110,10 +111,9 @@ class Runners:
         key, number = AttemptKey.of(spec.identity), spec.identity.try_number
         tokens = TokenCounts(input=self.script.tokens(key, number), output=0)
         files = [EvidenceFile(path=ARTIFACTS, size=1, sha256=DIGEST)] if end.artifacts else []
+        result: dict[str, Any] = {"tokens": tokens, "reason": "by the script", "graded_as": end.graded_as}
         reward = self.script.reward(key) if end.graded else None
-        place, content = manifest_object(
-            spec, pod_uid, end.outcome, reward, files, tokens=tokens, reason="by the script"
-        )
+        place, content = manifest_object(spec, pod_uid, end.outcome, reward, files, **result)
         while True:
             try:
                 await self._store.put_bytes(spec.storage.bucket, place, content)

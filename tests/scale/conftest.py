@@ -4,6 +4,11 @@ python -m localcluster up --profile simulated
 python -m localcluster shell --profile simulated -- python -m pytest tests/scale
 """
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from tests.api.conftest import _connection, _kinds  # noqa: F401  fixtures
@@ -44,3 +49,22 @@ async def begin(wishes: Wishes, script: Script, parallelism: int) -> None:  # no
         minCoveragePercent=50,
         placement=TOLD,
     )
+
+
+@asynccontextmanager
+async def kept_running(operator: Operator, **changes: str) -> AsyncIterator[None]:  # noqa: F811
+    """An operator that is started again whenever it ends, as a kubelet does."""
+
+    async def keep() -> None:
+        while True:
+            process = await operator.start(**changes)
+            assert await process.wait() == 1, "it asks to be restarted"
+
+    keeping = asyncio.create_task(keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await keeping
+        await operator.end()

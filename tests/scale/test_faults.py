@@ -18,7 +18,7 @@ from tests.operator_kit.fates import Script
 from tests.operator_kit.fault_proxy import Asked, FaultProxy, Lag, Refusal
 from tests.operator_kit.passes import two_more_passes
 from tests.operator_kit.runners import Runners
-from tests.scale.conftest import begin
+from tests.scale.conftest import begin, kept_running
 
 pytestmark = pytest.mark.api
 
@@ -106,7 +106,7 @@ async def test_answers_that_refuse_or_get_lost_change_nothing(
     async with (
         proxy.serving(tmp_path) as kubeconfig,
         runners.working(),
-        operator.running(KUBECONFIG=str(kubeconfig)),
+        kept_running(operator, KUBECONFIG=str(kubeconfig)),
     ):
         await completed(cluster)
     await assert_exact(cluster, runners)
@@ -117,7 +117,7 @@ async def test_answers_that_refuse_or_get_lost_change_nothing(
 
 
 class Unreliable:
-    """Every fourth request meets one of the refusals that its kind can meet."""
+    """Every fifth request meets one of the refusals that its kind can meet."""
 
     _READS = (Refusal(429, "TooManyRequests", retry_after=1), Refusal(500), Refusal(0))
     _WRITES = (
@@ -135,7 +135,7 @@ class Unreliable:
         self._chance = chance
 
     def __call__(self, asked: Asked) -> Refusal | None:
-        if self._chance.random() > 0.25:
+        if self._chance.random() > 0.2:
             return None
         if asked.method == "GET":
             return self._chance.choice(self._WATCHES if asked.watch else self._READS)

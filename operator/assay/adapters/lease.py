@@ -14,6 +14,8 @@ log = logging.getLogger(__name__)
 LEASE_NAME = "assay-operator"
 LEASE_SECONDS = 15
 RENEW_SECONDS = 5.0
+RETRY_SECONDS = 1.0
+"""Pause after a renewal that failed: one lost answer must not cost the Lease."""
 EPOCH = "assay.dev/epoch"
 
 
@@ -52,9 +54,12 @@ class Lease:
 
     async def hold(self) -> None:
         """Renew until cancelled. Raises LeaseLost."""
+        pause = RENEW_SECONDS
         while True:
-            await asyncio.sleep(RENEW_SECONDS)
-            if not await self._try() and time.monotonic() - self._renewed > LEASE_SECONDS - RENEW_SECONDS:
+            await asyncio.sleep(pause)
+            renewed = await self._try()
+            pause = RENEW_SECONDS if renewed else RETRY_SECONDS
+            if not renewed and time.monotonic() - self._renewed > LEASE_SECONDS - RENEW_SECONDS:
                 raise LeaseLost(f"Lease {LEASE_NAME} could not be renewed for {LEASE_SECONDS} s")
 
     async def release(self) -> None:

@@ -54,6 +54,7 @@ class ListWatch[View: Named]:
         """Until cancelled."""
         pause = FIRST_PAUSE_SECONDS
         while True:
+            begun = time.monotonic()
             try:
                 if not self._version:
                     await self._list()
@@ -64,6 +65,9 @@ class ListWatch[View: Named]:
                 self._version = ""
                 continue
             except (KubeError, msgspec.DecodeError) as error:
+                if self.heard_at >= begun:
+                    # It worked until it broke: only what fails again and again is asked less often.
+                    pause = FIRST_PAUSE_SECONDS
                 log.warning("%s: %s; again in %.1f s", self._path, error, pause)
                 if isinstance(error, msgspec.DecodeError):
                     self._version = ""

@@ -62,6 +62,9 @@ class Observed:
     """Attempts of which a Job vanished and S3 has not been asked since: it may hold their result."""
     conflicts: frozenset[str] = frozenset()
     """Names of Jobs that exist and belong to something else."""
+    podless: Set[str] | None = None
+    """Ended Jobs of which the API server itself said that they have no pod; None where the watch is believed.
+    The watch of pods may be behind that of Jobs, and a Job does not tell how its pod ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +224,16 @@ class _Tries:
         if key is None:
             return
         pod = newest(self._observed.pods.get(job.name, ()))
+        if pod is None and job.finished and not self._is_podless(job.name):
+            self.live.append(LiveTry(key, job.name, WaitingFor(Waiting.ENDING, "its pod is not known yet")))
+            return
         answer = self._observed.answers.get((job.name, pod.uid if pod else ""))
         event = self._observed.events.get(job.name)
         state = classify(job, pod, answer, event, self._desired.plan.terms(key), now)
         self._sort(job, key, pod, state, now)
+
+    def _is_podless(self, job_name: str) -> bool:
+        return self._observed.podless is None or job_name in self._observed.podless
 
     def _sort(
         self, job: JobView, key: AttemptKey, pod: PodView | None, state: TryState, now: datetime

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import batched
 
 from assay.adapters.kube import KubeError, KubeRefused
-from assay.adapters.kube_decode import decode_job_events
+from assay.adapters.kube_decode import decode_job_events, decode_pod
 from assay.adapters.s3 import StorageError
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
@@ -70,6 +70,8 @@ class Gatherer:
         self._asked: set[str] | None = None if run.status.started_at is None else set()
         """Jobs that are gone, if they were ever made, and left nothing in S3. An earlier operator process may
         have made some, so of a run that has started S3 is asked before a Job is made."""
+        self._podless: set[str] = set()
+        """Ended Jobs that have no pod, as the API server itself says."""
         self._events: dict[str, JobEvent] = {}
         self._events_due = 0.0
         self._plan: tuple[object, RunPlan] | None = None
@@ -130,6 +132,7 @@ class Gatherer:
             asked=self._asked,
             unsettled=frozenset(self._unsettled),
             conflicts=frozenset(self.conflicts),
+            podless=frozenset(self._podless),
         )
 
     async def ask(self, actions: list[AskManifest]) -> None:
@@ -149,6 +152,37 @@ class Gatherer:
             self._found[action.name] = answer
         elif self._asked is not None:
             self._asked.add(action.name)
+
+    async def look_for_pods(self) -> None:
+        """Ask for the pods of ended Jobs that no watch has shown: it may be behind the watch of Jobs."""
+        objects = self._context.table.of(self._uid)
+        self._podless &= objects.jobs.keys()
+        known = (objects.pods, self._podless, self.journal.records)
+        unsure = [
+            name
+            for name, job in objects.jobs.items()
+            if job.finished and not any(name in one for one in known)
+        ]
+        for some in batched(unsure, ASKED_AT_ONCE, strict=False):
+            await asyncio.gather(*(self._look_for_pods(name) for name in some))
+
+    async def _look_for_pods(self, job_name: str) -> None:
+        path = f"/api/v1/namespaces/{self._namespace}/pods"
+        selector = {"labelSelector": f"batch.kubernetes.io/job-name={job_name}"}
+        try:
+            found = [
+                decode_pod(raw)[1]
+                async for page in self._context.client.pages(path, selector)
+                for raw in page.items or ()
+            ]
+        except KubeError as error:
+            log.warning("pods of Job %s: %s", job_name, error)
+            return
+        if not found:
+            self._podless.add(job_name)
+        for pod in found:
+            if pod.ended:  # one that has not ended is left to the watch, which also tells when it goes
+                self._context.table.put_pod(pod)
 
     async def job_events(self) -> None:
         """Learn why Jobs have no pods, if any has none for a while."""

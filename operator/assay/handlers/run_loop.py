@@ -118,6 +118,7 @@ class RunLoop:
         resolution = await self._gatherer.resolution(run)
         hold = await self._gatherer.hold()
         await self._gatherer.job_events()
+        await self._gatherer.look_for_pods()
         try:
             plan = self._gatherer.plan(run, resolution) if resolution.complete else None
         except PlanRefused as refused:

@@ -13,7 +13,7 @@ from assay.api.evidence import TokenCounts
 from assay.api.ledgerfile import Plan, RetryLimits
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import Invalid, NextTry, Scored
-from assay.core.observation import PodView
+from assay.core.observation import ConditionView, PodView
 from assay.core.plan import RunPlan, make_plan
 from assay.core.pod_causes import Waiting
 from assay.core.reconcile import (
@@ -26,7 +26,7 @@ from assay.core.reconcile import (
     WriteRecord,
     reconcile,
 )
-from assay.core.record import AttemptKey
+from assay.core.record import AttemptKey, ManifestAbsent
 from tests.operator_kit import builders as make
 from tests.unit.operator.simulation import LEAVE_ARTIFACTS, World
 
@@ -442,3 +442,25 @@ def _results(decision: Decision) -> dict[AttemptKey, tuple[str, object]]:
         key: (type(state).__name__, state.score if isinstance(state, Scored) else None)
         for key, state in decision.states.items()
     }
+
+
+def test_an_ended_job_whose_pod_no_watch_has_shown_is_not_judged_by_the_job_alone() -> None:
+    """The watch of pods may be behind: what it does not show yet may be the agent's own doing (BAR 4)."""
+    failed = ConditionView("Failed", "True", "BackoffLimitExceeded", "", make.later(60))
+    job = make.job_view(FIRST, finished=failed)
+    absent = {(job.name, ""): ManifestAbsent(make.later(600))}
+    unsure = decide(Observed(jobs={job.name: job}, answers=absent, podless=frozenset()))
+    assert not unsure.tries
+    assert FIRST not in {key for key, _ in created(unsure)}
+    sure = decide(Observed(jobs={job.name: job}, answers=absent, podless=frozenset({job.name})))
+    assert [one.outcome for one in sure.tries] == [OutcomeClass.DISRUPTED]
+    oom = make.ended_pod(job, containers={"environment": make.ended("environment", 137, "OOMKilled")})
+    seen = decide(
+        Observed(
+            jobs={job.name: job},
+            pods={job.name: (oom,)},
+            podless=frozenset(),
+            answers={(job.name, oom.uid): ManifestAbsent(make.later(600))},
+        )
+    )
+    assert [one.outcome for one in seen.tries] == [OutcomeClass.AGENT_OOM]
