@@ -46,6 +46,8 @@ def _scores() -> Shown:
             Column(of("assay_run_planned_attempts"), "planned"),
             Column(of("assay_run_coverage_ratio"), "coverage", SHARE, 1, ((None, "red"), (1, "green"))),
         ],
+        height=6,
+        best_first="strict score",
     )
 
 
@@ -63,13 +65,17 @@ def _shifts() -> Shown:
                 of("assay_run_shift_p_value"), "adjusted p", "short", 3, ((None, "green"), (0.05, "text"))
             ),
         ],
+        height=6,
+        best_first="shift",
     )
 
 
 def _prices() -> list[Shown]:
     strict = of("assay_run_score_ratio", ',measure="strict"')
     scored = f"({of('assay_run_scored_attempts')} > 0)"
-    cost = f"{of('assay_run_cost_usd')} / {scored}"
+    # A sum of both: where the retained cost is not known, there is no point at 0.
+    both = (of("assay_run_cost_usd", f',tries="{tries}"') for tries in ("retained", "replaced"))
+    cost = f"({' + '.join(both)}) / {scored}"
     metered = f"({of('assay_run_metered_tries_total')} > 0)"
     tokens = f"{of('assay_run_tokens_total', INPUT_AND_OUTPUT)} / {metered}"
     phase = ',phase="agent"'

@@ -220,9 +220,15 @@ def rows(
     *,
     width: int = WIDTH,
     height: int = 8,
+    best_first: str = "",
 ) -> table.Panel:
-    """A table: one row for each combination of the labels `keys` (label: title), one column a query."""
+    """A table: one row for each combination of the labels `keys` (label: title), one column a query.
+
+    `best_first` names the column to sort by, from the largest on.
+    """
     panel = table.Panel().title(title).description(help_).datasource(SOURCE).span(width).height(height)
+    if best_first:
+        panel.sort_by([common.TableSortByFieldState().display_name(best_first).desc(True)])
     names = {"Time": ""}
     for place, column in enumerate(columns):
         ref = chr(ord("A") + place)

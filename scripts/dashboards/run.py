@@ -88,7 +88,7 @@ def _how_far() -> list[Shown]:
             "What live tries wait for",
             "Nothing is a try that works. ImageUnavailable, PodRefused and Unschedulable need a person.",
             [
-                Query(f"sum by (waiting_for) (assay_run_live_jobs{{{RUN}}})", "{{waiting_for}}"),
+                Query(f"sum by (waiting_for) (assay_run_live_jobs{{{RUN}}}) > 0", "{{waiting_for}}"),
                 Query(f"max(assay_run_slots{{{RUN}}})", "slots"),
             ],
         ),
@@ -121,7 +121,8 @@ def _how_good() -> list[Shown]:
                     ((None, "red"), (1, "green")),
                 ),
             ],
-            height=7,
+            height=6,
+            best_first="strict score",
         ),
     ]
 

@@ -1,99 +1,92 @@
-"""The operator's figures, as a real Prometheus scrapes them."""
+"""What a real Prometheus, which scrapes operator and gateways, answers to every panel after a real run."""
 
-import json
-import socket
-import subprocess
-import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
+import math
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from demo.install import SYSTEM_NAMESPACE
-from tests.e2e.bench import Bench, RunHandle
-from tests.e2e.tasks import Task
+from scripts.dashboards.observed_run import Observed, observed_run
+from scripts.dashboards.prometheus import Sample
+from scripts.dashboards.questions import PanelQuestion, panels
+from tests.e2e.bench import Bench
 from tests.e2e.trouble import OPERATOR, ready_pod
 
-Query = Callable[[str], list[dict[str, Any]]]
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def finished(bench: Bench) -> RunHandle:
-    run = bench.run(bench.ledger(Task("measured")), [bench.variant("oracle"), bench.variant("nop")])
-    run.completed()
-    return run
+_OF_PROMETHEUS = {"__name__", "instance", "job", "le"}
+_BOUNDED = {
+    *("namespace", "run", "ledger", "variant", "outcome", "state", "resource", "condition", "waiting_for"),
+    *("measure", "bound", "tries", "kind", "phase", "verb", "code", "route", "api", "answer", "direction"),
+}
 
 
 @pytest.fixture(scope="module")
-def query(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Query]:
-    """Asks a Prometheus that scrapes the operator's pod every second, from the node."""
-    folder: Path = tmp_path_factory.mktemp("prometheus")
-    address = ready_pod(bench, SYSTEM_NAMESPACE, OPERATOR)["status"]["podIP"]
-    job = {"job_name": "operator", "static_configs": [{"targets": [f"{address}:9090"]}]}
-    settings = {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
-    (folder / "prometheus.yml").write_text(json.dumps(settings))
-    listen = f"127.0.0.1:{_free_port()}"
-    command = [
-        "prometheus",
-        f"--config.file={folder}/prometheus.yml",
-        f"--storage.tsdb.path={folder}/data",
-        f"--web.listen-address={listen}",
-    ]
-    with (folder / "log").open("w") as log, subprocess.Popen(command, stderr=log, stdout=log) as process:
-
-        def ask(expression: str) -> list[dict[str, Any]]:
-            url = f"http://{listen}/api/v1/query?{urlencode({'query': expression})}"
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-                return result
-
-        def scraped() -> bool:
-            assert process.poll() is None, (folder / "log").read_text()[-3000:]
-            try:
-                return any(sample["value"][1] == "1" for sample in ask("up"))
-            except OSError:
-                return False
-
-        try:
-            bench.until(scraped, "Prometheus has scraped the operator")
-            yield ask
-        finally:
-            process.terminate()
+def observed(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
+    """A run of three variants on the six examples, scraped every second from its first Job on."""
+    ready_pod(bench, SYSTEM_NAMESPACE, OPERATOR)
+    with observed_run(bench.target, bench.kube, tmp_path_factory.mktemp("prometheus")) as found:
+        yield found
 
 
-def test_a_finished_run_is_counted_by_outcome(bench: Bench, query: Query, finished: RunHandle) -> None:
-    def counted() -> dict[tuple[str, str], str]:
-        samples = query(f'assay_run_tries{{run="{finished.name}"}}')
-        return {
-            (found["metric"]["variant"], found["metric"]["outcome"]): found["value"][1] for found in samples
-        }
-
-    variants = [row.variant for row in finished.now().status.vector]
-    expected = {(variant, "Graded"): "1" for variant in variants}
-    bench.until(lambda: counted() == expected, f"one graded try for each of {variants}")
+def _finite(samples: list[Sample]) -> list[float]:
+    points = [point for one in samples for point in one.get("values", [one.get("value")])]
+    return [value for _, text in points if math.isfinite(value := float(text))]
 
 
-def test_nothing_is_live_when_the_run_is_over(bench: Bench, query: Query, finished: RunHandle) -> None:
-    def live() -> set[str]:
-        return {found["value"][1] for found in query(f'assay_run_live_jobs{{run="{finished.name}"}}')}
-
-    bench.until(lambda: live() == {"0"}, "no live Job is counted")
+_PANELS = [one for one in panels() if one.targets]
 
 
-def test_reconciling_is_timed(query: Query, finished: RunHandle) -> None:
-    (count,) = query("sum(assay_reconcile_seconds_count)")
-    assert float(count["value"][1]) > 0
+@pytest.mark.parametrize("panel", _PANELS, ids=lambda panel: f"{panel.dashboard}: {panel.title}")
+def test_every_query_of_a_panel_has_an_answer(panel: PanelQuestion, observed: Observed) -> None:
+    for target in panel.targets:
+        answer = observed.view.ask(observed.prometheus, target)
+        assert _finite(answer), observed.view.filled(target.expression)
 
 
-def test_no_series_names_a_task_or_a_pod(query: Query, finished: RunHandle) -> None:
-    names = {label for sample in query('{__name__=~"assay_.*"}') for label in sample["metric"]}
-    of_prometheus = {"__name__", "instance", "job", "le"}
-    assert names - of_prometheus <= {"namespace", "run", "ledger", "variant", "outcome", "state", "resource"}
+def test_a_finished_run_is_counted_by_outcome(bench: Bench, observed: Observed) -> None:
+    query = f'assay_run_attempt_outcomes{{run="{observed.view.run}"}} > 0'
+    by_variant: dict[str, float] = {}
+    for sample in observed.prometheus.now(query):
+        variant = sample["metric"]["variant"]
+        by_variant[variant] = by_variant.get(variant, 0) + float(sample["value"][1])
+    assert by_variant == {row.variant: row.planned for row in observed.run.status.vector}
+
+
+def test_scores_are_those_of_the_status(observed: Observed) -> None:
+    query = f'assay_run_score_ratio{{run="{observed.view.run}",measure="strict"}}'
+    scraped = {one["metric"]["variant"]: float(one["value"][1]) for one in observed.prometheus.now(query)}
+    assert scraped == {row.variant: float(row.score_strict or -1) for row in observed.run.status.vector}
+
+
+def test_nothing_is_live_and_all_is_durable_when_the_run_is_over(bench: Bench, observed: Observed) -> None:
+    def left() -> float:
+        run = f'{{run="{observed.view.run}"}}'
+        query = f"sum(assay_run_live_jobs{run}) + sum(assay_run_unrecorded_tries{run})"
+        (sample,) = observed.prometheus.now(query)
+        return float(sample["value"][1])
+
+    bench.until(lambda: left() == 0, "no live Job and no result that is not durable")
+
+
+def test_counters_only_ever_grew(observed: Observed) -> None:
+    resets = observed.prometheus.now(
+        f'max(resets(assay_run_tries_total{{run="{observed.view.run}"}}[{60 * 60}s]))'
+    )
+    assert [one["value"][1] for one in resets] == ["0"]
+
+
+def test_no_series_names_a_task_or_a_pod(observed: Observed) -> None:
+    series = observed.prometheus.now('{__name__=~"assay_.*"}')
+    assert {label for one in series for label in one["metric"]} - _OF_PROMETHEUS <= _BOUNDED
+
+
+def test_no_series_of_a_run_outlives_it(bench: Bench, observed: Observed) -> None:
+    """Last: the run is gone after it. What Prometheus has of the past stays."""
+    bench.kubectl("delete", "evaluationrun", observed.view.run, "-n", observed.view.namespace)
+    query = f'count({{run="{observed.view.run}"}})'
+    bench.until(partial(_is_empty, observed, query), "no series of the deleted run")
+    assert observed.view.ask(observed.prometheus, _PANELS[0].targets[0])
+
+
+def _is_empty(observed: Observed, query: str) -> bool:
+    return not observed.prometheus.now(query)

@@ -44,16 +44,22 @@ def report_series(report: Report) -> ReportSeries:
 
 
 def _row(row: ReportRow) -> RowSeries:
-    cost, replaced = row.usage.cost_usd, row.replaced.cost_usd
+    cost = row.usage.cost_usd
     return RowSeries(
         bounds=_bounds(row.sampling.interval) if row.sampling else None,
         shift=row.shift.shift if row.shift else None,
         shift_bounds=_bounds(row.shift.sampling) if row.shift else None,
         shift_p=_shift_p(row.shift),
         cost=None if cost.total is None else float(cost.total),
-        replaced_cost=None if replaced.total is None else float(replaced.total),
+        replaced_cost=_replaced_cost(row),
         priced=cost.n,
     )
+
+
+def _replaced_cost(row: ReportRow) -> float | None:
+    """What was never replaced cost nothing; what nobody could price is not known."""
+    total = row.replaced.cost_usd.total
+    return None if total is None and row.replaced.tries else float(total or 0)
 
 
 def _bounds(interval: Interval | None) -> tuple[float, float] | None:

@@ -1,0 +1,1 @@
+"""The pictures in docs/, made anew: `python -m scripts.screenshots dashboards`."""
