@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.api_operator.conftest import Operator, Wishes
 from tests.fixtures.s3 import S3Server, mortal_s3, new_bucket  # noqa: F401  fixtures
 from tests.operator_kit.cluster import Cluster, until
 from tests.operator_kit.exactness import assert_exact, completed
 from tests.operator_kit.fates import Script
 from tests.operator_kit.fault_proxy import Asked, FaultProxy, Lag, Refusal
 from tests.operator_kit.passes import two_more_passes
+from tests.operator_kit.process import Operator, Wishes
 from tests.operator_kit.runners import Runners
 from tests.scale.conftest import begin, kept_running
 

@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
-from tests.api_operator.conftest import Operator, Wishes
 from tests.operator_kit.cluster import Cluster, until
 from tests.operator_kit.exactness import assert_exact, completed
 from tests.operator_kit.fates import Script
+from tests.operator_kit.process import Operator, Wishes
 from tests.operator_kit.runners import Runners
 from tests.scale.conftest import begin
 
