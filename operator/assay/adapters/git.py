@@ -169,6 +169,8 @@ class BlobReader:
         self._asked.write(f"{object_id}\n".encode())
         self._asked.flush()
         heading = self._answers.readline().split()
+        if not heading:
+            raise GitError(f"git cat-file ended before it answered for object {object_id}: try again")
         if len(heading) != 3:
             raise GitError(f"object {object_id} is not in the repository")
         content = self._answers.read(int(heading[2]))
