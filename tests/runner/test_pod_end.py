@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from assay.api.evidence import ARTIFACTS
 from assay.api.outcome import OutcomeClass
 from assay.runner import state
 from tests.runner.attempt_pod import AttemptPod, Deadlines
@@ -149,7 +150,10 @@ async def test_runner_that_restarts_while_the_verifier_works(
         assert await siblings == [0, 0]
         await pod.terminate()
 
-    assert gateway.manifest.result.outcome is OutcomeClass.RUNNER_RESTARTED
+    result = gateway.manifest.result
+    assert (result.outcome, result.graded_as) == (OutcomeClass.RUNNER_RESTARTED, OutcomeClass.GRADED)
+    assert result.seconds.agent is not None, "what the agent's phase came to is known all the same"
+    assert ARTIFACTS in gateway.files
     assert gateway.files["trial/artifacts/logs/artifacts/answer.txt"] == b"42\n"
 
 

@@ -19,7 +19,14 @@ ORACLE = "oracle"
 FAILED_VERDICTS = 3
 """So many verdicts on the same artefacts must have failed before they may count 0."""
 
-_OTHERS = frozenset({OutcomeClass.DISRUPTED, OutcomeClass.STOPPED, OutcomeClass.INVALID_RESULT})
+_OTHERS = frozenset(
+    {
+        OutcomeClass.DISRUPTED,
+        OutcomeClass.STOPPED,
+        OutcomeClass.RUNNER_RESTARTED,
+        OutcomeClass.INVALID_RESULT,
+    }
+)
 
 
 def keeps_sample(outcome: OutcomeClass) -> bool:

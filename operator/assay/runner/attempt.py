@@ -63,10 +63,25 @@ async def _recorded_end(context: TryContext, end: PodEnd, isolation: IsolationPr
     if first:
         await _execute(context, end, isolation, execution)
     else:
-        execution.proposal = Proposal(OutcomeClass.RUNNER_RESTARTED, _RESTARTED)
+        _restarted(context.state, execution)
     message = await _save(context, execution)
     context.state.finish(message)
     return message
+
+
+def _restarted(state: RunnerState, execution: Execution) -> None:
+    """What is known of a try whose first runner was killed: of the agent's phase, whether it had ended."""
+    proposal = Proposal(OutcomeClass.RUNNER_RESTARTED, _RESTARTED)
+    sample = state.sample()
+    if sample is not None:
+        execution.seconds, execution.agent_version = sample.seconds, sample.agent_version
+        proposal = replace(
+            proposal,
+            graded_as=sample.graded_as,
+            agent_timed_out=sample.agent_timed_out,
+            flags=tuple(sample.flags),
+        )
+    execution.proposal = proposal
 
 
 async def _execute(context: TryContext, end: PodEnd, isolation: IsolationProof, execution: Execution) -> None:
@@ -89,7 +104,7 @@ async def _save(context: TryContext, execution: Execution) -> bytes:
         "outcome %s, reward %s: %s", proposal.outcome, proposal.reward, proposal.reason or "as it should be"
     )
     try:
-        await upload_all(context, execution.prepared, execution.artifacts, deadline)
+        await upload_all(context, execution.prepared, deadline)
         proposal = _if_partial(context.evidence, proposal)
         result = _result(context, execution, proposal, round(time.monotonic() - began, 3))
         digest = await _write_manifest(context, result, deadline)

@@ -13,7 +13,6 @@ from pathlib import Path
 from assay.api.evidence import EvidenceFile
 from assay.runner.files import FoundFile, LeftOut, read_pieces, walk
 from assay.runner.gateway_client import Deadline, GatewayClient, GatewayError, GatewayUnavailable, Pieces
-from assay.runner.sandbox import SandboxTransferError
 from assay.runner.scrub import Scrubber
 from assay.runner.state import RunnerState
 
@@ -154,9 +153,18 @@ class Evidence:
         except GatewayUnavailable as error:
             log.warning("evidence %s was not uploaded: %s", path, error)
             self._failed[path] = str(error)
-        except (GatewayError, SandboxTransferError, OSError) as error:
+        except (GatewayError, OSError) as error:
             log.warning("evidence %s is left out: %s", path, error)
             self._omitted.append(LeftOut(path, str(error)[:500]))
+
+    def leave_out(self, path: str, reason: str) -> None:
+        """Name something as an omission that was never offered."""
+        self._omitted.append(LeftOut(path, reason[:500]))
+
+    @property
+    def largest_file(self) -> int:
+        """Bytes that one file may have."""
+        return self._limits.file_bytes
 
     async def put_omissions(self, deadline: Deadline) -> None:
         """Upload `omissions.json`, which names what was left out or cut, if anything was."""

@@ -6,17 +6,17 @@ import logging
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import assay
-from assay.api.evidence import HarnessVersion, PhaseSeconds
+from assay.api.evidence import ARTIFACTS, HarnessVersion, PhaseSeconds
 from assay.api.outcome import OutcomeClass
 from assay.runner.classify import AGENT, Facts, Proposal, classify
 from assay.runner.context import TryContext
 from assay.runner.guard import TamperGuard
 from assay.runner.live_upload import upload_live
 from assay.runner.preparation import IsolationProof, NotPrepared, Prepared, prepare
+from assay.runner.sample import Sample, pack_artifacts
 from assay.runner.saving import upload_early
 from assay.runner.settings import Pod
 
@@ -41,8 +41,6 @@ class Execution:
     proposal: Proposal | None = None
     seconds: PhaseSeconds = field(default_factory=PhaseSeconds)
     agent_version: str | None = None
-    artifacts: Path | None = None
-    """Folder of what crossed to a separate verifier, once that has begun."""
 
 
 async def execute(
@@ -94,6 +92,7 @@ async def _try(context: TryContext, end: asyncio.Event, execution: Execution) ->
                     agent_version=spec.agent.version,
                     force_separate=separate_verifier_forced(task, spec),
                     limit_seconds=_limit(pod),
+                    before_verifier=lambda: _keep_sample(context, run, guard, execution),
                 )
     finally:
         over.set()
@@ -101,8 +100,6 @@ async def _try(context: TryContext, end: asyncio.Event, execution: Execution) ->
         await asyncio.wait({live}, timeout=_LIVE_UPLOAD_SECONDS)
         live.cancel()
         await asyncio.wait({early, live})
-    if run.verifier_started and pod.separate:
-        execution.artifacts = pod.paths.trial / "artifacts"
     _conclude(context, run, guard, execution)
 
 
@@ -167,6 +164,34 @@ def _conclude(context: TryContext, run: "TrialRun", guard: TamperGuard | None, e
             verifier_memory_kills=run.verifier_memory_kills,
             tamper_persists=guard is not None and guard.persists,
             flags=[*flags, *(["tamperSuspected"] if guard is not None and guard.suspected else [])],
+        )
+    )
+
+
+async def _keep_sample(
+    context: TryContext, run: "TrialRun", guard: TamperGuard, execution: Execution
+) -> None:
+    """Keep what the agent's phase came to: whatever happens to this verifier, another one can judge it."""
+    pod = context.pod
+    if not pod.separate:
+        return
+    so_far = Execution(execution.prepared)
+    _conclude(context, run, guard, so_far)
+    proposal = so_far.proposal
+    if proposal is None or proposal.graded_as is None:
+        return
+    folder, archive = pod.paths.trial / "artifacts", pod.paths.artifacts_archive
+    problem = await asyncio.to_thread(pack_artifacts, folder, archive, context.evidence.largest_file)
+    if problem is not None:
+        log.warning("the artefacts cannot be judged again: %s", problem)
+        context.evidence.leave_out(ARTIFACTS, problem)
+    context.state.keep_sample(
+        Sample(
+            graded_as=proposal.graded_as,
+            agent_timed_out=proposal.agent_timed_out,
+            agent_version=so_far.agent_version,
+            seconds=so_far.seconds,
+            flags=list(proposal.flags),
         )
     )
 

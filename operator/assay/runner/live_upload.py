@@ -49,7 +49,7 @@ async def _set_within(event: asyncio.Event, seconds: float) -> bool:
 
 
 async def _copy_logs(context: TryContext) -> int:
-    """Copy the agent's logs out of its container. Returns the bytes that came, 0 where there are none."""
+    """Copy the agent's logs out of its container, as far as they go. Returns the bytes that came."""
     environment, target = context.siblings.environment, context.pod.paths.agent_logs
     if not environment.ready or environment.gone:
         return 0
@@ -57,8 +57,12 @@ async def _copy_logs(context: TryContext) -> int:
         await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
         return (await environment.client.download_dir(AGENT_LOGS, target, max_bytes=_COPY_BYTES)).size
     except (SandboxError, OSError) as error:
-        log.info("the agent's logs are fetched at the end: %s", error)
-        return 0
+        log.info("the agent's logs are fetched whole at the end: %s", error)
+        return await asyncio.to_thread(_bytes_below, target)
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(found.size for found in walk(folder) if isinstance(found, FoundFile))
 
 
 async def _upload_changed(context: TryContext, over: asyncio.Event) -> int:

@@ -105,7 +105,7 @@ async def _fetch_artifacts(pod: Pod, client: GatewayClient, deadline: Deadline) 
     judged = pod.spec.verify_only
     if judged is None:
         return
-    archive = pod.paths.work / "artifacts.tar"
+    archive = pod.paths.artifacts_archive
     try:
         await client.fetch_artifacts(judged.artifacts_digest, archive, deadline)
     except DigestMismatch as error:

@@ -1,15 +1,15 @@
 """What of a try goes where in the evidence."""
 
+import asyncio
 import logging
 from functools import partial
-from pathlib import Path
 
 from assay.api.evidence import ARTIFACTS
 from assay.runner.context import TryContext
 from assay.runner.gateway_client import Deadline, GatewayError
 from assay.runner.model_gateway.call_log import upload_segments
 from assay.runner.preparation import Prepared
-from assay.runner.sandbox.archive import pack_chunks
+from assay.runner.sandbox.archive import read_chunks
 
 log = logging.getLogger(__name__)
 
@@ -24,19 +24,14 @@ async def upload_early(context: TryContext, prepared: Prepared) -> None:
         log.warning("the first documents are uploaded at the end: %s", error)
 
 
-async def upload_all(
-    context: TryContext, prepared: Prepared, artifacts: Path | None, deadline: Deadline
-) -> None:
-    """Upload everything that the try left and the gateway does not hold. Raises GatewayError, OSError.
-
-    `artifacts` is the folder of what crossed to a separate verifier; None where nothing did.
-    """
+async def upload_all(context: TryContext, prepared: Prepared, deadline: Deadline) -> None:
+    """Upload everything that the try left and the gateway does not hold. Raises GatewayError, OSError."""
     paths, evidence = context.pod.paths, context.evidence
     context.calls.close_segment()
     await _upload_beginning(context, prepared, deadline)
     await upload_segments(paths.calls, evidence, deadline)
-    if artifacts is not None:
-        await evidence.try_exact(ARTIFACTS, partial(pack_chunks, artifacts), deadline)
+    if context.state.sample() is not None and await asyncio.to_thread(paths.artifacts_archive.exists):
+        await evidence.try_exact(ARTIFACTS, partial(read_chunks, paths.artifacts_archive), deadline)
     await evidence.put_folder("trial", paths.trial, deadline)
     await evidence.put_folder("tampered", paths.tampered, deadline)
     await evidence.put_omissions(deadline)

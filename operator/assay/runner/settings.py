@@ -57,6 +57,11 @@ class Paths:
         return self.work / "artifacts"
 
     @property
+    def artifacts_archive(self) -> Path:
+        """The same as one file, on its way from or into the evidence."""
+        return self.work / "artifacts.tar"
+
+    @property
     def trials(self) -> Path:
         return self.work / "trials"
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.api.evidence import EvidenceFile
+from assay.runner.sample import Sample
 
 
 class RunnerState:
@@ -19,6 +20,7 @@ class RunnerState:
         self._started = folder / "started.json"
         self._finished = folder / "finished.json"
         self._evidence = folder / "evidence.jsonl"
+        self._sample = folder / "sample.json"
         folder.mkdir(parents=True, exist_ok=True)
 
     def claim(self) -> bool:
@@ -56,6 +58,16 @@ class RunnerState:
                 continue
             files[file.path] = file
         return files
+
+    def keep_sample(self, sample: Sample) -> None:
+        """Remember what the agent's phase came to; its artefacts have been packed."""
+        partial = self._sample.with_suffix(".partial")
+        partial.write_text(sample.model_dump_json())
+        partial.replace(self._sample)
+
+    def sample(self) -> Sample | None:
+        """What the agent's phase came to, where a verifier has begun since; else None."""
+        return Sample.model_validate_json(self._sample.read_bytes()) if self._sample.exists() else None
 
     def finish(self, message: bytes) -> None:
         """Remember the termination message of a try whose manifest is written."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,10 +85,12 @@ async def run_trial(
     agent_version: str | None,
     force_separate: bool,
     limit_seconds: float,
+    before_verifier: Callable[[], Awaitable[None]],
 ) -> None:
     """Run Harbor's trial to its end and fill `run`. Nothing is raised but errors of Harbor's constructor.
 
     Args:
+        before_verifier: Called when a verifier is about to begin, with what crosses to it on disk.
         stop: Set when the pod is told to end; the trial is then cancelled and what exists is collected.
         limit_seconds: For the whole trial: what Harbor gives no deadline (hooks, transfers) ends with it.
     """
@@ -96,6 +99,7 @@ async def run_trial(
         if force_separate:
             trial.task.config.verifier.environment_mode = VerifierEnvironmentMode.SEPARATE
         _watch(trial, pod, guard, run, agent_version)
+        watch_verifier(trial, run, before_verifier)
         await drive_trial(trial, pod, run, stop, limit_seconds)
 
 
@@ -166,17 +170,25 @@ def _watch(
 
     trial.add_hook(TrialEvent.AGENT_START, on_agent_start)
     trial.add_hook(TrialEvent.AGENT_END, on_agent_end)
-    watch_verifier(trial, run)
 
 
-def watch_verifier(trial: Trial, run: TrialRun) -> None:
+async def _nothing() -> None:
+    pass
+
+
+def watch_verifier(
+    trial: Trial, run: TrialRun, before_verifier: Callable[[], Awaitable[None]] = _nothing
+) -> None:
     """Note in `run` when the trial and its verifier begin."""
 
     async def on_start(event: TrialHookEvent) -> None:
         run.result = event.result
 
     async def on_verification(event: TrialHookEvent) -> None:
-        run.verifier_started = True
+        if not run.verifier_started:
+            run.verifier_started = True
+            _record_failures(run)
+            await before_verifier()
 
     trial.add_hook(TrialEvent.START, on_start)
     trial.add_hook(TrialEvent.VERIFICATION_START, on_verification)
