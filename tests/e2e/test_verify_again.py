@@ -66,7 +66,7 @@ def story(bench: Bench) -> Story:
     run = bench.run(
         ledger,
         [oracle, nop],
-        deadlines={"verifierSeconds": 10},
+        deadlines={"verifierSeconds": 15},
         retryLimits={"verification": 2},
         repetitions=1,
     )
