@@ -1,0 +1,113 @@
+"""Pictures of a run's report and of one of its attempts, as the operator and `assay report` made them."""
+
+import asyncio
+import os
+import re
+import tempfile
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Browser, sync_playwright
+from rich.console import Console
+
+from assay.adapters.s3 import AsyncS3Store, S3Settings
+from assay.adapters.try_evidence import S3Place, read_try
+from assay.api.evaluation_run import EvaluationRun
+from assay.core.report_html.attempt_page import attempt_page
+from demo import target as targets
+from demo.errors import DemoError
+from demo.install import RUN_NAMESPACE
+from demo.kube import RUNS, Kube
+from localcluster import debian
+from scripts.screenshots.browser import COMMAND
+
+WIDTH, HEIGHT = 1280, 800
+LARGEST_PAGE = 64 << 20
+#: Harbor writes a manifest.json of its own among the artefacts.
+_OF_A_TRY = re.compile(r"(.*/try-\d+/[0-9a-f-]{36}/)manifest\.json")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--run", help="name of an ended run; absent = the newest with a report")
+    parser.add_argument("--namespace", default=RUN_NAMESPACE, help="namespace of the run")
+    parser.add_argument("--pages", type=Path, help="a folder with report.html and attempt.html instead")
+
+
+def take(chosen: Namespace, folder: Path) -> None:
+    """Save pictures of the report's first screen, light and dark, of all of it, and of an attempt's page."""
+    debian.ensure(["tests"], Console(stderr=True))
+    folder.mkdir(parents=True, exist_ok=True)
+    if chosen.pages:
+        save_pictures(chosen.pages, folder)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        fetch_pages(chosen.namespace, chosen.run, Path(scratch))
+        save_pictures(Path(scratch), folder)
+
+
+def fetch_pages(namespace: str, name: str | None, folder: Path) -> None:
+    """Write the stored report of a run, and the page of one of its attempts. Raises DemoError."""
+    target = targets.choose()
+    with Kube(target.kubeconfig) as kube:
+        run = _run(kube, namespace, name)
+    settings = S3Settings.from_env({**os.environ, **target.storage.environment()})
+    asyncio.run(_fetch(run, settings, folder))
+
+
+def _run(kube: Kube, namespace: str, name: str | None) -> EvaluationRun:
+    runs = [EvaluationRun.parse(body) for body in kube.items(RUNS, namespace)]
+    found = [
+        run
+        for run in runs
+        if run.status.report and run.status.report.html_key and name in (None, run.metadata.name)
+    ]
+    if not found:
+        raise DemoError(f"no run {name or ''} with a report.html in {namespace}", "python -m demo run")
+    return max(found, key=lambda run: str(run.status.completed_at))
+
+
+async def _fetch(run: EvaluationRun, settings: S3Settings, folder: Path) -> None:
+    place = run.status.report
+    if place is None or place.html_key is None:
+        raise DemoError(f"run {run.metadata.name} has no report.html")
+    store = AsyncS3Store(settings)
+    try:
+        page = await store.get_bytes(place.bucket, place.html_key, LARGEST_PAGE)
+        (folder / "report.html").write_bytes(page)
+        prefix = f"{run.status.evidence_prefix or ''}attempts/"
+        keys = [one.key for one in await store.list_keys(place.bucket, prefix)]
+        for found in filter(None, map(_OF_A_TRY.fullmatch, sorted(keys))):
+            files = await read_try(S3Place(store, f"s3://{place.bucket}/{found[1]}"))
+            # One in which everything has something to show.
+            if files.manifest.result.model_calls and any("trajectory" in path for path in files.contents):
+                (folder / "attempt.html").write_text(attempt_page(files))
+                return
+        raise DemoError(f"no attempt of run {run.metadata.name} has a trajectory and model calls")
+    finally:
+        await store.close()
+
+
+def save_pictures(pages: Path, folder: Path) -> None:
+    """Save the pictures of pages that are there."""
+    with sync_playwright() as playwright:
+        # No sandbox: it may run as root, and the only pages are our own.
+        browser = playwright.chromium.launch(executable_path=debian.find(COMMAND), args=["--no-sandbox"])
+        report, attempt = pages / "report.html", pages / "attempt.html"
+        _save(browser, report, folder / "report-light.png", "light")
+        _save(browser, report, folder / "report-dark.png", "dark")
+        _save(browser, report, folder / "report-whole.png", "light", whole=True)
+        _save(browser, attempt, folder / "attempt-light.png", "light")
+        _save(browser, attempt, folder / "attempt-whole.png", "light", whole=True)
+        browser.close()
+
+
+def _save(
+    browser: Browser, page: Path, picture: Path, scheme: Literal["light", "dark"], *, whole: bool = False
+) -> None:
+    context = browser.new_context(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT})
+    tab = context.new_page()
+    tab.goto(page.as_uri())
+    tab.screenshot(path=picture, full_page=whole)
+    context.close()
