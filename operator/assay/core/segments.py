@@ -7,10 +7,11 @@ refused, with words that name the segment and the field.
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from functools import lru_cache
+from itertools import islice
 from sys import intern
 from typing import NamedTuple
 
@@ -26,6 +27,9 @@ FENCES = "fences/"
 MAX_SEGMENT_BYTES = 256 << 20
 """Of a segment, stored or unpacked: a hundred thousand entries have about 60 MB."""
 _MAX_FLAGS, _MAX_IMAGES = 50, 32
+_UNPACKED_AT_ONCE = 1 << 20
+_WHOLE = {0.0: 0.0, 1.0: 1.0}
+"""Most rewards are one of these: two objects in memory, not a hundred thousand."""
 _NAME = re.compile(rf"([0-{MAX_LEVEL}])/([0-9]{{8}})-([0-9]{{12}})\.jsonl\.gz")
 _FENCE = re.compile(r"([0-9]{12})\.json")
 
@@ -74,8 +78,8 @@ class Segment:
     name: SegmentName
     digest: str
     header: SegmentHeader
-    lines: tuple[bytes, ...]
-    """The entries as they are stored, without newlines."""
+    content: bytes
+    """As it is stored: a tenth of what it holds, of which a large journal has many at once."""
 
     @property
     def ref(self) -> SegmentRef:
@@ -84,7 +88,8 @@ class Segment:
 
     def records(self) -> list[TryRecord]:
         """The entries. Raises JournalError for one that is no valid entry."""
-        return [self._record(number, line) for number, line in enumerate(self.lines, 2)]
+        lines = islice(_lines(self.content, self.name), 1, None)
+        return [self._record(number, line) for number, line in enumerate(lines, 2)]
 
     def _record(self, number: int, line: bytes) -> TryRecord:
         try:
@@ -106,11 +111,9 @@ def encode_record(record: TryRecord) -> bytes:
 
 def decode_segment(content: bytes, name: SegmentName, run_uid: str) -> Segment:
     """Read a segment. Raises JournalError."""
-    header_line, *lines = _unpack(content, name).split(b"\n")
-    if not lines or lines.pop():
-        raise JournalError(f"segment {name}: it ends in the middle of a line")
+    lines = _lines(content, name)
     try:
-        header = SegmentHeader.model_validate_json(header_line, strict=True)
+        header = SegmentHeader.model_validate_json(next(lines, b""), strict=True)
     except ValidationError as error:
         raise JournalError(f"segment {name}, header: {first_problem(error)}") from error
     stated = SegmentName(header.level, header.sequence, header.epoch)
@@ -118,11 +121,12 @@ def decode_segment(content: bytes, name: SegmentName, run_uid: str) -> Segment:
         raise JournalError(f"segment {name}: its header says that it is {stated}")
     if header.run_uid != run_uid:
         raise JournalError(f"segment {name}: it is of run {header.run_uid}, not of {run_uid}")
-    if header.entries != len(lines):
-        raise JournalError(f"segment {name}: it has {len(lines)} entries, its header says {header.entries}")
+    entries = sum(1 for _ in lines)
+    if header.entries != entries:
+        raise JournalError(f"segment {name}: it has {entries} entries, its header says {header.entries}")
     if (header.previous is None) != (header.sequence == 1):
         raise JournalError(f"segment {name}: field previous must be absent in the first segment alone")
-    return Segment(name, digest_of_bytes(content), header, tuple(lines))
+    return Segment(name, digest_of_bytes(content), header, content)
 
 
 def entry_of(record: TryRecord) -> JournalEntry:
@@ -168,7 +172,7 @@ def record_of(entry: JournalEntry) -> TryRecord:
         reason=intern(entry.reason),
         ended_at=entry.ended_at.astimezone(UTC),
         pod_uid=entry.pod_uid,
-        reward=entry.reward,
+        reward=None if entry.reward is None else _WHOLE.get(entry.reward, entry.reward),
         agent_timed_out=entry.agent_timed_out,
         setup_seconds=entry.setup_seconds,
         agent_seconds=entry.agent_seconds,
@@ -194,14 +198,22 @@ def _shared_images(images: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str]
     return tuple((intern(name), intern(image)) for name, image in images)
 
 
-def _unpack(content: bytes, name: SegmentName) -> bytes:
-    reader = zlib.decompressobj(wbits=31)
-    try:
-        text = reader.decompress(content, MAX_SEGMENT_BYTES)
-    except zlib.error as error:
-        raise JournalError(f"segment {name}: it is no gzip file: {error}") from error
-    if reader.unconsumed_tail:
-        raise JournalError(f"segment {name}: unpacked it has more than {MAX_SEGMENT_BYTES} bytes")
-    if not reader.eof or reader.unused_data:
-        raise JournalError(f"segment {name}: the gzip file is cut short, or something follows it")
-    return text
+def _lines(content: bytes, name: SegmentName) -> Iterator[bytes]:
+    """The lines of a gzip file, header first, a part of it unpacked at a time. Raises JournalError."""
+    reader, rest, size = zlib.decompressobj(wbits=31), b"", 0
+    while not reader.eof:
+        try:
+            text = reader.decompress(content, _UNPACKED_AT_ONCE)
+        except zlib.error as error:
+            raise JournalError(f"segment {name}: it is no gzip file: {error}") from error
+        content, size = reader.unconsumed_tail, size + len(text)
+        if size > MAX_SEGMENT_BYTES:
+            raise JournalError(f"segment {name}: unpacked it has more than {MAX_SEGMENT_BYTES} bytes")
+        if not (text or content or reader.eof):
+            raise JournalError(f"segment {name}: the gzip file is cut short")
+        *whole, rest = (rest + text).split(b"\n")
+        yield from whole
+    if reader.unused_data:
+        raise JournalError(f"segment {name}: something follows the gzip file")
+    if rest:
+        raise JournalError(f"segment {name}: it ends in the middle of a line")
