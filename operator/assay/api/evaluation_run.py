@@ -374,6 +374,9 @@ class EvaluationRun(Resource):
             description="Attempts that the run consists of.",
         ),
         PrinterColumn(
+            name="Scores", type="string", path=".status.scores", description="Strict scores with their n."
+        ),
+        PrinterColumn(
             name="Why",
             type="string",
             path='.status.conditions[?(@.type=="Progressing")].reason',

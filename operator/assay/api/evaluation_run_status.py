@@ -32,6 +32,7 @@ ShareInterval = Annotated[
 ]
 """Low and high end of a 95 % interval with a space between; not clipped, so it may leave 0 to 1."""
 MAX_FAILURES = 10
+SCORES_LIMIT = 160
 FAILURE_MESSAGE_LIMIT = 300
 
 
@@ -357,6 +358,10 @@ class EvaluationRunStatus(StatusPart):
     completed_at: Timestamp | None = Field(default=None, description="completedAt is when the run ended.")
     attempts: AttemptCounts = Field(
         default_factory=AttemptCounts, description="attempts by state; the states' sum is planned."
+    )
+    scores: Annotated[str, StringConstraints(max_length=SCORES_LIMIT)] = Field(
+        default="",
+        description="scores in short for kubectl get: strict ones so far with their n, the best first.",
     )
     outcomes: Annotated[
         list[OutcomeCount], Field(max_length=40, json_schema_extra=list_map("outcome"), default_factory=list)

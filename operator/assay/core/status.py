@@ -29,6 +29,13 @@ from assay.core.reconcile import Decision, LiveTry
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.resolve import Problem
 from assay.core.scoring import PIN_EXTERNAL, vector_row
+from assay.core.status_words import (
+    lost_words,
+    outstanding_words,
+    running_words,
+    short_scores,
+    waiting_words,
+)
 from assay.core.suspension import suspension
 from assay.core.try_spec import storage_of
 from assay.core.written_report import WrittenReport
@@ -145,8 +152,7 @@ def _set_end(writer: _Conditions, run: EvaluationRun, findings: Findings) -> boo
         return True
     decision = findings.decision
     if decision is None or not decision.finished or findings.report_outstanding:
-        left = _outstanding(decision)
-        words = "" if left is None else f"{left} of {len(decision.states) if decision else 0} attempts"
+        words = outstanding_words(decision) if decision else ""
         writer.set(RunCondition.COMPLETE, False, RunReason.ATTEMPTS_OUTSTANDING, words)
         writer.set(RunCondition.FAILED, False, RunReason.NOT_FAILED)
         return False
@@ -158,26 +164,10 @@ def _set_end(writer: _Conditions, run: EvaluationRun, findings: Findings) -> boo
         writer.set(RunCondition.FAILED, False, RunReason.NOT_FAILED)
         return True
     reason = RunReason.COVERAGE_TOO_LOW if recorded else RunReason.NO_VALID_ATTEMPT
-    words += f"; spec.minCoveragePercent is {run.spec.min_coverage_percent}. {_worst(decision)}"
+    words += f"; spec.minCoveragePercent is {run.spec.min_coverage_percent}. {lost_words(decision)}"
     writer.set(RunCondition.COMPLETE, False, RunReason.COVERAGE_TOO_LOW, words)
     writer.set(RunCondition.FAILED, True, reason, words)
     return True
-
-
-def _outstanding(decision: Decision | None) -> int | None:
-    if decision is None:
-        return None
-    return sum(not isinstance(state, Scored | Invalid) for state in decision.states.values())
-
-
-def _worst(decision: Decision) -> str:
-    """The most frequent cause of invalid attempts, with an example."""
-    invalid = [state for state in decision.states.values() if isinstance(state, Invalid)]
-    if not invalid:
-        return ""
-    outcome, count = Counter(state.last.outcome for state in invalid).most_common(1)[0]
-    example = next(state for state in invalid if state.last.outcome is outcome)
-    return f"{count} ended as {outcome.value}, e.g. Job {example.last.job_name}: {example.last.reason}"
 
 
 def _set_suspended(writer: _Conditions, run: EvaluationRun, findings: Findings, ended: bool) -> None:
@@ -212,26 +202,20 @@ def _set_progressing(writer: _Conditions, findings: Findings, ended: bool) -> No
 
 
 def _set_running(writer: _Conditions, decision: Decision | None) -> None:
-    if decision is not None and decision.conflicts:
+    if decision is None:
+        writer.set(RunCondition.PROGRESSING, True, RunReason.RUNNING)
+        return
+    if decision.conflicts:
         name = min(decision.conflicts)
         words = f"Job {name} exists and does not belong to this run: delete it"
         writer.set(RunCondition.PROGRESSING, True, RunReason.RUNNING, words)
         return
-    waiting = _all_wait(decision.live) if decision else None
+    waiting = _all_wait(decision.live)
     if waiting is None or waiting.waiting is None:
-        writer.set(RunCondition.PROGRESSING, True, RunReason.RUNNING, _stuck_words(decision))
+        writer.set(RunCondition.PROGRESSING, True, RunReason.RUNNING, running_words(decision))
         return
     reason = _WAITING_REASONS[waiting.waiting.reason]
-    count = len(decision.live) if decision else 0
-    words = f"{count} live tries wait, e.g. Job {waiting.name}: {waiting.waiting.message}"
-    writer.set(RunCondition.PROGRESSING, False, reason, words)
-
-
-def _stuck_words(decision: Decision | None) -> str:
-    """Pods that do not go away, although the run as a whole moves."""
-    found = [one.waiting for one in decision.live if one.waiting] if decision else []
-    stuck = [one.message for one in found if one.reason is Waiting.STUCK_TERMINATING]
-    return f"{len(stuck)} pods are stuck terminating, e.g. {min(stuck)}" if stuck else ""
+    writer.set(RunCondition.PROGRESSING, False, reason, waiting_words(decision.live, waiting))
 
 
 def _all_wait(live: Sequence[LiveTry]) -> LiveTry | None:
@@ -273,11 +257,15 @@ def _set_publishable(writer: _Conditions, run: EvaluationRun, findings: Findings
 
 def _figures(decision: Decision, plan: RunPlan, report: WrittenReport | None) -> dict[str, object]:
     outcomes = Counter(record.outcome for record in decision.tries)
+    rows = vector(decision, plan)
+    if report is not None:
+        rows = report.complete(rows)
     return {
         "attempts": count_attempts(decision),
         "outcomes": [OutcomeCount(outcome=one, tries=outcomes[one]) for one in OutcomeClass if outcomes[one]],
         "recent_failures": _failures(decision.tries),
-        "vector": report.complete(vector(decision, plan)) if report else vector(decision, plan),
+        "vector": rows,
+        "scores": short_scores(rows),
     }
 
 
