@@ -10,6 +10,7 @@ from assay.adapters.kube_decode import decode_job
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import TRY_RECORD
+from assay.api.outcome import OutcomeClass
 from assay.core.attempt_pod import Images, RenderRefused, render_job
 from assay.core.plan import RunPlan
 from assay.core.reconcile import Action, CreateJob, DeleteJob, WriteRecord
@@ -22,8 +23,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 16
 REFUSED_SECONDS = 10.0
-DELETED_SECONDS = 60.0
-"""A Job that is still there so long after its deletion is deleted again."""
+SHOWN_SECONDS = 60.0
+"""What a watch does not show so long after it was done is done again."""
 
 
 class Applier:
@@ -34,6 +35,8 @@ class Applier:
         self._limit, self._deletions = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
         self._deleting: dict[str, float] = {}
         """Jobs that were deleted and that the watch may still show, by UID."""
+        self._written: dict[str, tuple[OutcomeClass, float]] = {}
+        """Classes of records that were written on Jobs and that the watch may not show yet, by UID."""
         self._paused_until, self._deletions_paused_until = 0.0, 0.0
         self.problem: Problem | None = None
 
@@ -64,7 +67,10 @@ class Applier:
 
     async def write(self, namespace: str, actions: Sequence[WriteRecord]) -> None:
         """Write records on their Jobs; what fails is decided anew in the next pass."""
-        await asyncio.gather(*(self._write(namespace, one) for one in actions))
+        now = time.monotonic()
+        self._written = {uid: one for uid, one in self._written.items() if one[1] > now}
+        new = [one for one in actions if self._written.get(one.job.uid, (None,))[0] is not one.record.outcome]
+        await asyncio.gather(*(self._write(namespace, one) for one in new))
 
     async def delete(self, namespace: str, actions: Sequence[DeleteJob]) -> None:
         """Delete Jobs whose result is durable, never behind creations; what fails is decided anew."""
@@ -92,7 +98,7 @@ class Applier:
                     self._deletions_paused_until = time.monotonic() + pause
                     return
         self._context.metrics.jobs_removed.inc()
-        self._deleting[job.uid] = time.monotonic() + DELETED_SECONDS
+        self._deleting[job.uid] = time.monotonic() + SHOWN_SECONDS
 
     async def _create(self, run: EvaluationRun, plan: RunPlan, images: Images, action: CreateJob) -> bool:
         namespace = run.metadata.namespace
@@ -162,6 +168,8 @@ class Applier:
             await self._context.client.merge(path, body)
         except KubeError as error:
             log.warning("Job %s: record not written: %s", action.job.name, error)
+            return
+        self._written[action.job.uid] = (record.outcome, time.monotonic() + SHOWN_SECONDS)
 
     def _made(self, action: CreateJob) -> None:
         self.problem = None
