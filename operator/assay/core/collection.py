@@ -4,7 +4,8 @@ import gc
 import hashlib
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -21,6 +22,18 @@ from assay.core.records_file import Place, RecordsError
 
 NO_PRICES = Cost(None, "no price sheet was given")
 NO_CALLS = Cost(Decimal())
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No garbage collection: nothing here makes a cycle, and all that is kept would be walked again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class Pair(NamedTuple):
@@ -81,15 +94,9 @@ class Collection:
 
     def add_all(self, records: Iterable[tuple[Place, AttemptRecord]]) -> None:
         """Add every record of a stream."""
-        # Nothing here makes a cycle, and the collector would walk all that is kept again and again.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with collector_paused():
             for place, record in records:
                 self.add(place, record)
-        finally:
-            if collecting:
-                gc.enable()
 
     def add(self, place: Place, record: AttemptRecord) -> None:
         """Add a record or its struct. The very same record again changes nothing."""

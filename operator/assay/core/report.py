@@ -7,7 +7,7 @@ from datetime import datetime
 from assay.api import report as api
 from assay.api.ledger_history import EarlierRun
 from assay.core import report_figures as to_api
-from assay.core.collection import Collection, Pair, PairRecords, resource_digest
+from assay.core.collection import Collection, Pair, PairRecords, collector_paused, resource_digest
 from assay.core.figures.attempts import VariantAttempts
 from assay.core.figures.clustered import SamplingError, sampling_error
 from assay.core.figures.drift_gate import DriftGate
@@ -47,6 +47,11 @@ class RowFigures:
 
 def make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
     """The report. Raises ReportRefusedError and FiguresError for input that cannot be scored."""
+    with collector_paused():
+        return _make_report(given, code)
+
+
+def _make_report(given: ScoreInput, code: api.CodeVersion) -> api.Report:
     if not given.collection.pairs:
         raise ReportRefusedError("the files hold no record; give the attempts.jsonl of a run or an import")
     _check_baseline(given)
