@@ -102,6 +102,10 @@ class Operator:
         found = [one for one in lines if one.startswith((f"{name} ", f"{name}{{", name)) and label in one]
         return sum(float(one.rsplit(" ", 1)[1]) for one in found)
 
+    async def works(self) -> bool:
+        """Whether the newest process holds the Lease and has seen everything that exists."""
+        return await self.metric("assay_watch_age_seconds") > 0
+
     async def end(self) -> None:
         """End whatever a test left running."""
         for process in self.processes:
