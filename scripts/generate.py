@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 # Only found once the root is on the path.
 from scripts.crds import chart_template, crd_files  # noqa: E402
 from scripts.dashboards import dashboard_files  # noqa: E402
+from scripts.metrics_page import metrics_page  # noqa: E402
 from scripts.record_schemas import schema_files  # noqa: E402
 from scripts.reference_pages import reference_files  # noqa: E402
 
@@ -25,6 +26,7 @@ def generated_files() -> dict[str, str]:
         **schema_files(),
         **reference_files(),
         **dashboard_files(),
+        **metrics_page(),
     }
 
 

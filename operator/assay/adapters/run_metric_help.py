@@ -1,4 +1,4 @@
-"""The families of run series: type, and what to do with them. docs/metrics.md is generated from here."""
+"""The families of run series: type, and what to do with them. docs/reference/metrics.md is made of it."""
 
 from typing import Literal, NamedTuple
 
