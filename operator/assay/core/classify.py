@@ -141,7 +141,7 @@ def record_of_manifest(found: ManifestFound, terms: TryTerms) -> TryRecord:
     )
 
 
-def stopped(job: JobView, pod: PodView, now: datetime) -> TryRecord:
+def stopped(job: JobView, pod: PodView | None, now: datetime) -> TryRecord:
     """Record of a live try that a person's suspension ends; a verdict that it still reaches wins."""
     return _record(job, pod, Cause(OutcomeClass.STOPPED, "spec.suspend is true with suspendPolicy Stop"), now)
 

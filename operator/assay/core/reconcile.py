@@ -257,7 +257,7 @@ class _Tries:
     def _live(self, job: JobView, key: AttemptKey, pod: PodView | None, state: Live, now: datetime) -> None:
         waiting = state.waiting
         if self._desired.stop and (waiting is None or waiting.reason not in ENDING):
-            if pod is None or job.suspended:
+            if job.suspended:
                 self.actions.append(DeleteJob(job))
             else:
                 self.actions.append(WriteRecord(job, stopped(job, pod, now), end=True))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from assay.api.evaluation_run import Budget
 from assay.api.outcome import OutcomeClass
 from assay.core.classify import record_of_manifest
 from assay.core.observation import ConditionView, JobView, PodView
@@ -67,10 +68,15 @@ class World:
     asked: set[str] | None = None
     journal: dict[str, TryRecord] = field(default_factory=dict)
     suspend: bool = False
+    stop: bool = False
+    """Whether suspension ends live tries too."""
+    budget: Budget | None = None
 
     def operator_pass(self, *, crash_after: int | None = None) -> Decision:
         """One pass; with `crash_after` the process dies after that many creations."""
-        desired = Desired(make.RUN_UID, self.plan, self.parallelism, self.suspend)
+        desired = Desired(
+            make.RUN_UID, self.plan, self.parallelism, self.suspend, stop=self.stop, budget=self.budget
+        )
         found = {
             name: record_of_manifest(found, self.plan.terms(AttemptKey.of(found.manifest.identity)))
             for name, found in self.found.items()
@@ -97,6 +103,8 @@ class World:
             elif isinstance(action, WriteRecord) and action.job.name in self.truth.jobs:
                 job = self.truth.jobs[action.job.name]
                 self._set_job(replace(job, record_json=action.record.to_json()))
+                if action.end:
+                    self._end(action.job.name)
             elif isinstance(action, DeleteJob):
                 self._delete(action.job.name)
         if self.random.random() < 0.7:  # else the store is away, or the batch is not full
@@ -124,7 +132,9 @@ class World:
         """The try of that Job ends as the script says."""
         job = self.truth.jobs[name]
         key = AttemptKey.parse(job.attempt_key)
-        outcome = self.script.get((key, job.try_number), OutcomeClass.GRADED)
+        # Tries that a person stopped have numbers too; the script knows nothing of them.
+        number = len(self.truth.tries.get(key, ())) + 1
+        outcome = self.script.get((key, number), OutcomeClass.GRADED)
         self.truth.tries.setdefault(key, []).append(outcome)
         reward = 1.0 if outcome is OutcomeClass.GRADED else None
         judged = self.truth.judged.get(name)
@@ -141,6 +151,15 @@ class World:
         self._see_pod(self.truth.pods[name])
         ended = ConditionView("Complete", "True", since=self.now)
         self._set_job(replace(job, finished=ended))
+
+    def _end(self, name: str) -> None:
+        """The Job controller stops the pod of a Job whose deadline is over: it leaves no result."""
+        job = self.truth.jobs[name]
+        if job.finished is None:
+            self.truth.pods[name] = make.ended_pod(job, 137)
+            self._see_pod(self.truth.pods[name])
+            ended = ConditionView("Failed", "True", "DeadlineExceeded", since=self.now)
+            self._set_job(replace(job, finished=ended))
 
     def delete_ended(self, name: str) -> None:
         """A person deletes the Job of a try that has ended; the store keeps its manifest."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.api.evaluation_run import Budget
 from assay.api.evidence import TokenCounts
 from assay.api.ledgerfile import Plan, RetryLimits
 from assay.api.outcome import OutcomeClass
@@ -372,7 +373,7 @@ ENDINGS = st.sampled_from(
 def test_any_order_and_any_loss_come_to_the_same_end(
     endings: list[list[OutcomeClass]], parallelism: int, seed: int, loss: float
 ) -> None:
-    """Random passes, ends, restarts, crashes, lists and deletions: the end is what the script says."""
+    """Passes, ends, restarts, crashes, lists, deletions, suspensions: the end is what the script says."""
     plan = limited(len(endings), infrastructure=2, disruption=3, verification=1)
     script = {
         (key, number): outcome
@@ -396,6 +397,38 @@ def test_any_order_and_any_loss_come_to_the_same_end(
     assert world.truth.jobs == {}, "a Job goes when its result is durable"
 
 
+@settings(max_examples=50, deadline=None)
+@given(
+    endings=st.lists(st.lists(ENDINGS, max_size=4), min_size=2, max_size=8),
+    may_begin=st.integers(1, 8),
+    seed=st.integers(0, 2**32),
+    loss=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_no_order_and_no_loss_begins_more_attempts_than_the_budget_allows(
+    endings: list[list[OutcomeClass]], may_begin: int, seed: int, loss: float
+) -> None:
+    plan = limited(len(endings), infrastructure=1, disruption=1, verification=1)
+    script = {
+        (key, number): outcome
+        for key, outcomes in zip(plan.attempts, endings, strict=True)
+        for number, outcome in enumerate(outcomes, 1)
+    }
+    world = World(plan, script, 4, random.Random(seed), loss, budget=Budget(attempts=may_begin))
+    for _ in range(150):
+        _step(world)
+    world.suspend = world.stop = False
+    decision = world.operator_pass()
+    for _ in range(100):
+        world.relist()
+        world.tick(60)
+        decision = world.operator_pass()
+        for job in world.truth.live():
+            world.finish(job.name)
+    assert len(world.truth.tries) == min(may_begin, len(endings))
+    assert decision.finished == (may_begin >= len(endings))
+    assert (decision.brakes.spent is not None) == (may_begin < len(endings))
+
+
 def _step(world: World) -> None:
     chance = world.random.random()
     if chance < 0.35:
@@ -410,10 +443,13 @@ def _step(world: World) -> None:
         world.restart()
     elif chance < 0.85:
         world.relist()
-    elif chance < 0.9:
-        ended = [name for name, pod in world.truth.pods.items() if pod.ended]
+    elif chance < 0.88:
+        ended = [name for name in world.truth.manifests if name in world.truth.jobs]
         if ended:
             world.delete_ended(world.random.choice(ended))
+    elif chance < 0.92:
+        world.suspend = not world.suspend
+        world.stop = world.suspend and world.random.random() < 0.5
     else:
         world.tick()
 
@@ -425,7 +461,8 @@ def _check(world: World) -> None:
 
 
 def _settle(world: World) -> Decision:
-    """Let everything come to rest."""
+    """Let everything come to rest, not suspended."""
+    world.suspend = world.stop = False
     for _ in range(200):
         world.relist()
         world.tick(60)
