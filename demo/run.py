@@ -42,6 +42,7 @@ def demonstrate(minutes: float) -> bool:
             ledger = publish_examples(target, kube)
         with screen.step("agent variants accepted"):
             accept_variants(kube, manifests)
+        apply([document for document in manifests if document["kind"] == "ConfigMap"])
         name = unfinished(kube, RUN_NAMESPACE, ledger)
         if name is None:
             name = next_name(kube, RUN_NAMESPACE)

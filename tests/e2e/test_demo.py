@@ -83,7 +83,13 @@ def test_the_killed_operator_did_nothing_twice(demonstration: Demonstration) -> 
 
 def test_a_real_agents_companions_are_known(demonstration: Demonstration) -> None:
     (row,) = (row for row in demonstration.finished.status.vector if row.variant == "terminus-2")
-    for figure in (row.input_tokens, row.output_tokens, row.agent_seconds, row.total_seconds):
+    for figure in (
+        row.input_tokens,
+        row.output_tokens,
+        row.agent_seconds,
+        row.total_seconds,
+        row.cost_usd,
+    ):
         assert figure is not None
         assert float(figure.mean) > 0
         assert figure.n == TASKS
