@@ -4,8 +4,8 @@
 
 A real API server, controller manager and scheduler; KWOK's pods last 1 s. Both arms run the same Jobs, 50 at
 once, in the order floor, operator, operator, floor; a third process watches both alike and writes the
-manifests that runners would have written. A slot's refill lasts from the event that shows a pod's end to the one that
-shows the next Job. One more short run goes through a proxy that counts the operator's writes.
+manifests that runners would have written. A slot's refill lasts from the event that shows a pod's end to the
+one that shows the next Job. One more short run goes through a proxy that counts the operator's writes.
 """
 
 import argparse
