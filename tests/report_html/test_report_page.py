@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from assay.adapters.report_page import page_of_files
+from assay.api.ledger_history import DriftReference, EarlierRun
 from assay.core.canonical import digest_of_bytes
 from tests.report_html.browser import Scheme, opened
-from tests.report_html.samples import EVIDENCE, Sample
+from tests.report_html.samples import EVIDENCE, RATES, TASKS, Sample, sample, written
+from tests.unit.report import suites
+from tests.unit.report.samples import ledger_file, run_record
 
 
 def value_at(document: Any, pointer: str) -> Any:
@@ -206,3 +210,52 @@ def test_it_reads_without_its_script(chromium: Browser, run: Sample) -> None:
 def test_the_same_files_give_the_same_page(run: Sample, tmp_path: Path) -> None:
     page = page_of_files(run.folder / "report.json", [run.folder / "attempts.jsonl"])
     assert page == run.page.read_text()
+
+
+def test_what_was_before_is_shown(chromium: Browser, tmp_path: Path) -> None:
+    digest = f"sha256:{'e' * 64}"
+    file = ledger_file(TASKS)
+    began = datetime(2026, 11, 1, tzinfo=UTC)
+    earlier = EarlierRun(
+        ledger="ledger",
+        variant="candidate",
+        run="october",
+        run_uid="1",
+        started_at=began,
+        strict=0.25,
+        attempts_planned=48,
+        attempts_valid=47,
+        verdict="NOT PUBLISHABLE",
+        report=digest,
+    )
+    reference = DriftReference(
+        ledger="ledger", is_this_run=False, run="september", completed_at=began, attempts=digest
+    )
+    runs = [run_record({"ledger": file}, RATES, earlier_runs=[earlier], references=[reference])]
+    with opened(chromium, sample(tmp_path, runs=runs).page) as found:
+        assert "1 other runs of these variants" in found.page.locator("#answer").inner_text()
+        words = found.page.locator("#integrity").text_content() or ""
+        for text in ("october", "25.0 %", "47/48", digest, "september", "2026-11-01 00:00:00"):
+            assert text in words
+        assert found.faults() == []
+
+
+def test_without_a_baseline_it_says_that_nothing_is_compared(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, sample(tmp_path, baseline=None, runs=[]).page) as found:
+        assert texts(found.page, "h1") == ["Nothing is compared: the run names no baseline."]
+        assert found.errors == []
+
+
+def test_a_suite_is_answered_by_its_index(chromium: Browser, tmp_path: Path) -> None:
+    records = [
+        *suites.complete("baseline", [0.0, 1.0], [0.0, 1.0]),
+        *suites.complete("candidate", [1.0, 1.0], [1.0, 1.0]),
+    ]
+    files = list(suites.ledgers().values())
+    made = written(tmp_path, records, ledgers=files, baseline="baseline", suite=suites.made_up())
+    with opened(chromium, made.page) as found:
+        assert found.page.locator("h1").inner_text() == "candidate is better than baseline by 50.0 points"
+        assert found.page.locator("#scoreboard-index tbody tr").count() == 2
+        assert "against 50.0 %" in found.page.locator(".lead").inner_text()
+        assert found.errors == []
+        assert found.faults() == []

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.api.attempt_record import RunRecord
-from assay.api.report import Report
+from assay.api.report import Report, StatedFacts
 from assay.core.report_html.source import Source
 from assay.core.report_html.tries import Tries
 
@@ -54,6 +54,20 @@ def _ledgers(report: Report) -> Iterator[Mark]:
         yield Mark(one.name, one.digest or "", f"{name}; {size}")
         if one.resources:
             yield Mark(f"{one.name}: resources", one.resources, "Over what every task's tries asked for")
+        if one.facts:
+            yield Mark(f"{one.name}: facts of its tasks", "", _facts(one.facts))
+
+
+def _facts(facts: StatedFacts) -> str:
+    """What nobody stated, and what was stated late, in numbers of tasks."""
+    counts = {
+        **{f"oracle {name}": count for name, count in facts.oracles.items()},
+        **{f"{name} unknown": count for name, count in facts.unknown.items()},
+        "labelled after the first results": facts.labelled_after_results,
+        "published digest that the task does not have": facts.stale_upstream_digests,
+        "no failing assertion read": facts.assertions_not_read,
+    }
+    return "; ".join(f"{name}: {count}" for name, count in counts.items() if count) or "all stated in time"
 
 
 def _variants(report: Report) -> Iterator[Mark]:
@@ -95,6 +109,12 @@ def _images(tries: Tries) -> Iterator[Mark]:
 
 def _run(run: RunRecord) -> Iterator[Mark]:
     yield Mark("UID", run.uid)
+    yield Mark("Report revision", str(run.revision), f"supersedes {run.supersedes}" if run.supersedes else "")
+    if run.journal_head:
+        yield Mark("Journal's head", run.journal_head.digest, "All of the journal hangs on it")
+    if run.price_sheet:
+        yield Mark("Price sheet pinned", run.price_sheet)
+    yield from (Mark(f"Image: {name}", image) for name, image in run.images.items())
     if run.evidence:
         yield Mark("Evidence", run.evidence)
     if run.order_seed:

@@ -18,6 +18,7 @@ from assay.core.report_html.answer import Answer, answers, no_answer
 from assay.core.report_html.drawing import Chart
 from assay.core.report_html.fingerprint import fingerprint
 from assay.core.report_html.grid import Grid, grid
+from assay.core.report_html.history_tables import earlier_runs_table, freeze_table, references_table
 from assay.core.report_html.other_tables import (
     drift_table,
     exclusions_table,
@@ -88,6 +89,9 @@ def report_page(source: Source, records: Iterable[AttemptRecord]) -> str:
         outcomes=outcomes_table(source),
         outcomes_chart=outcomes_chart("chart-outcomes", report),
         drift=drift_table(source) if report.drift else None,
+        references=references_table(source),
+        earlier_runs=earlier_runs_table(source),
+        freeze=freeze_table(source),
         exclusions=exclusions_table(source),
         details=groups_of_details(report),
         fingerprint=fingerprint(source, tries),
