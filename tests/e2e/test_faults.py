@@ -1,10 +1,13 @@
 """Faults that real pods meet: each ends in its outcome class, and no attempt is lost or made twice.
 
-All runs start together, because most of their time they wait: for a kubelet, or for a deadline.
+All runs start together and each is disturbed as soon as it is where it is to be disturbed, because most of
+their time they wait: for a kubelet, or for a deadline.
 """
 
 import os
 import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,35 +30,50 @@ IGNORE_TERM = f"trap '' TERM INT HUP\n{LEAVE_ANSWER}\nwhile true; do sleep 1; do
 SLOW_CHECK = f"sleep {BUSY_SECONDS}\n{CHECK_ANSWER}"
 
 
-@dataclass(frozen=True)
-class Faults:
-    """The runs, by what befalls them; each has one attempt."""
+TASKS = (
+    Task("agent-oom", solve=EAT_MEMORY),
+    Task("disk-full", solve=EAT_DISK),
+    Task("ignores-term", solve=IGNORE_TERM, agent_seconds=10),
+    Task("evicted", solve=WORK),
+    Task("deleted", solve=WORK),
+    Task("runner-killed", solve=WORK),
+    Task("judge-killed", test=SLOW_CHECK),
+    Task("in-one", solve=WORK, test=PASS, separate=False),
+)
 
-    runs: dict[str, RunHandle]
-
-    def __getitem__(self, name: str) -> RunHandle:
-        return self.runs[name]
+Runs = dict[str, RunHandle]
+"""The runs by the names of their tasks; each has one attempt."""
 
 
 @pytest.fixture(scope="module")
-def faults(bench: Bench) -> Faults:
+def faults(bench: Bench) -> Runs:
     oracle = bench.variant("oracle")
-    tasks = {
-        "agent-oom": Task("agent-oom", solve=EAT_MEMORY),
-        "disk-full": Task("disk-full", solve=EAT_DISK),
-        "ignores-term": Task("ignores-term", solve=IGNORE_TERM, agent_seconds=10),
-        "evicted": Task("evicted", solve=WORK),
-        "deleted": Task("deleted", solve=WORK),
-        "runner-killed": Task("runner-killed", solve=WORK),
-        "judge-killed": Task("judge-killed", test=SLOW_CHECK),
-        "in-one": Task("in-one", solve=WORK, test=PASS, separate=False),
-    }
-    return Faults({name: bench.run(bench.ledger(task), oracle) for name, task in tasks.items()})
+    runs = {task.name: bench.run(bench.ledger(task), oracle) for task in TASKS}
+
+    def disturb(name: str, container: str, how: Callable[[Bench, Object], None]) -> None:
+        how(bench, wait_container(bench, runs[name], container))
+
+    with ThreadPoolExecutor() as pool:
+        for done in (
+            pool.submit(disturb, "evicted", "environment", evict),
+            pool.submit(disturb, "deleted", "environment", delete),
+            pool.submit(disturb, "runner-killed", "environment", kill_runner),
+            pool.submit(disturb, "judge-killed", "verifier", kill_runner),
+            pool.submit(disturb, "in-one", "environment", kill_runner),
+        ):
+            done.result()
+    return runs
 
 
-def working(bench: Bench, run: RunHandle, container: str = "environment") -> Object:
-    """The run's first pod, once that container runs."""
-    return wait_container(bench, run, container)
+def evict(bench: Bench, pod: Object) -> None:
+    """What `kubectl drain` does to a pod."""
+    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+    bench.kube.request("POST", f"{PODS.path(namespace, name)}/eviction", body=body)
+
+
+def delete(bench: Bench, pod: Object) -> None:
+    bench.kube.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
 
 
 def tries(run: RunHandle) -> list[TryRecord]:
@@ -71,7 +89,7 @@ def outcomes(run: RunHandle) -> list[OutcomeClass]:
     return [one.outcome for one in tries(run)]
 
 
-def kill_runner(pod: Object) -> None:
+def kill_runner(_: Bench, pod: Object) -> None:
     """SIGKILL to the runner's process of a pod, from the node."""
     uid = str(pod["metadata"]["uid"])
     found = [process for process in _processes() if process.belongs_to(uid) and process.is_runner()]
@@ -102,62 +120,45 @@ def _processes() -> list[_Process]:
     return [_Process(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdecimal()]
 
 
-def test_a_pod_evicted_through_the_api_is_run_again(bench: Bench, faults: Faults) -> None:
-    run = faults["evicted"]
-    pod = working(bench, run)["metadata"]["name"]
-    path = f"{PODS.path(run.namespace, pod)}/eviction"
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": pod, "namespace": run.namespace},
-    }
-    bench.kube.request("POST", path, body=body)
-    disturbed, passed = tries(run)
+def test_a_pod_evicted_through_the_api_is_run_again(faults: Runs) -> None:
+    disturbed, passed = tries(faults["evicted"])
     assert (disturbed.outcome, passed.outcome) == (OutcomeClass.DISRUPTED, OutcomeClass.GRADED)
     assert "EvictionByEvictionAPI" in disturbed.reason
-    (row,) = run.now().status.vector
+    (row,) = faults["evicted"].now().status.vector
     assert (row.score_strict, row.tries, row.infra_errors) == ("1", 2, 1)
 
 
-def test_a_pod_deleted_by_hand_is_run_again(bench: Bench, faults: Faults) -> None:
-    run = faults["deleted"]
-    bench.kube.delete(PODS, run.namespace, working(bench, run)["metadata"]["name"])
-    assert outcomes(run) == [OutcomeClass.DISRUPTED, OutcomeClass.GRADED]
+def test_a_pod_deleted_by_hand_is_run_again(faults: Runs) -> None:
+    assert outcomes(faults["deleted"]) == [OutcomeClass.DISRUPTED, OutcomeClass.GRADED]
 
 
-def test_a_runner_killed_under_the_agent_never_runs_it_twice_in_a_pod(bench: Bench, faults: Faults) -> None:
-    run = faults["runner-killed"]
-    kill_runner(working(bench, run))
-    lost, passed = tries(run)
+def test_a_runner_killed_under_the_agent_never_runs_it_twice_in_a_pod(faults: Runs) -> None:
+    lost, passed = tries(faults["runner-killed"])
     assert (lost.outcome, passed.outcome) == (OutcomeClass.RUNNER_RESTARTED, OutcomeClass.GRADED)
     # What was there is evidence all the same, and the two tries are two pods.
     assert lost.manifest_digest
     assert lost.pod_uid != passed.pod_uid
 
 
-def test_a_runner_killed_under_the_verifier_loses_nothing(bench: Bench, faults: Faults) -> None:
-    run = faults["judge-killed"]
-    kill_runner(working(bench, run, "verifier"))
-    found = tries(run)
+def test_a_runner_killed_under_the_verifier_loses_nothing(faults: Runs) -> None:
+    found = tries(faults["judge-killed"])
     assert found[-1].outcome is OutcomeClass.GRADED
     assert found[-1].reward == 1
     assert found[0].outcome is not OutcomeClass.GRADED
 
 
-def test_a_runner_killed_in_a_shared_pod_is_run_again(bench: Bench, faults: Faults) -> None:
-    run = faults["in-one"]
-    kill_runner(working(bench, run))
-    assert outcomes(run) == [OutcomeClass.RUNNER_RESTARTED, OutcomeClass.GRADED]
+def test_a_runner_killed_in_a_shared_pod_is_run_again(faults: Runs) -> None:
+    assert outcomes(faults["in-one"]) == [OutcomeClass.RUNNER_RESTARTED, OutcomeClass.GRADED]
 
 
-def test_an_agent_that_eats_its_memory_gets_no_second_sample(faults: Faults) -> None:
+def test_an_agent_that_eats_its_memory_gets_no_second_sample(faults: Runs) -> None:
     (only,) = tries(faults["agent-oom"])
     assert only.outcome is OutcomeClass.AGENT_OOM
     (row,) = faults["agent-oom"].now().status.vector
     assert (row.score_strict, row.valid, row.tries) == ("0", 1, 1)
 
 
-def test_an_agent_that_fills_its_disk_gets_no_second_sample(faults: Faults) -> None:
+def test_an_agent_that_fills_its_disk_gets_no_second_sample(faults: Runs) -> None:
     (only,) = tries(faults["disk-full"])
     assert only.outcome is OutcomeClass.AGENT_DISK_EXCEEDED
     assert "ephemeral" in only.reason.lower()
@@ -165,7 +166,7 @@ def test_an_agent_that_fills_its_disk_gets_no_second_sample(faults: Faults) -> N
     assert (row.score_strict, row.valid, row.tries) == ("0", 1, 1)
 
 
-def test_an_agent_that_ignores_sigterm_ends_with_its_time(faults: Faults) -> None:
+def test_an_agent_that_ignores_sigterm_ends_with_its_time(faults: Runs) -> None:
     (only,) = tries(faults["ignores-term"])
     assert only.outcome is OutcomeClass.GRADED
     assert only.agent_timed_out
