@@ -1,9 +1,9 @@
-"""How soon a killed operator makes Jobs again, what it then holds in memory, and how large its run's object is.
+"""How soon a killed operator makes Jobs again, what it then holds in memory, how large its run's object is.
 
     python -m benchmarks.operator_recovery [--attempts 1000 10000 99000]
 
-A real API server with simulated nodes. A run is begun and its operator killed with SIGKILL; then as many tries
-as asked for are written into its journal, and an operator is started. Timed from the start of the process:
+A real API server with simulated nodes. A run is begun and its operator killed with SIGKILL; then as many
+tries as asked for are written into its journal, and an operator is started. Timed from the process's start:
 imports, the Lease, the lists, the ledger and the journal are all in it. Bars: 5 s to the first new Job with
 10,000 recorded attempts; 10 MB more than the process had before the run, for each 10,000 attempts; an object
 below 128 KiB at any size.
@@ -64,7 +64,9 @@ class Recovered:
         return f"{times}{self.resident_mb:>9.0f}{self.held_mb:>11.1f}{self.object_bytes:>13,}"
 
 
-HEAD = f"{'recorded':>9}{'1st Job, s':>11}{'all slots, s':>13}{'RSS, MB':>9}{'MB/10,000':>11}{'object, byte':>13}"
+HEAD = (
+    f"{'recorded':>9}{'1st Job, s':>11}{'all slots, s':>13}{'RSS, MB':>9}{'MB/10,000':>11}{'object, B':>13}"
+)
 
 
 async def measure(s3: S3Server, folder: Path, attempts: int) -> Recovered:

@@ -37,6 +37,7 @@ async def assert_exact(cluster: Cluster, runners: Runners, run: str = "run") -> 
     _same("tries in the journal", ((one.key, one.try_number) for one in records), script.tries)
     outcomes = ((one.key, one.try_number, one.outcome) for one in records)
     _same("outcomes", outcomes, ((*place, outcome) for place, outcome in script.tries.items()))
+    assert sum(one.tokens.input or 0 for one in records) == script.all_tokens
     _same("pods that ran", runners.ran.elements(), script.tries)
     assert await cluster.jobs(run) == []
     body = await cluster.get("evaluationruns", run)
@@ -62,7 +63,6 @@ async def _check_report(cluster: Cluster, script: Script, report: Object) -> Non
     retained = [row for row in rows if row["retained"]]
     _same("results", ((_key(row), row["tryNumber"]) for row in retained), script.retained.items())
     assert sum(row.get("reward", 0) for row in retained) == sum(map(script.score, script.fates))
-    assert sum(row.get("tokens", {}).get("input", 0) for row in rows) == script.all_tokens
 
 
 def _same(what: str, found: Iterable[Hashable], wanted: Iterable[Hashable]) -> None:

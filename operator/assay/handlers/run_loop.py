@@ -69,6 +69,8 @@ class RunLoop:
         """When the last pass ended."""
         self._status = run.status
         """The status as last written. What the watch shows may be older."""
+        self._in_doubt = False
+        """Whether the last write may have been carried out although it failed: its answer was lost."""
         self._written_at = 0.0
         self._gatherer = Gatherer(context, run)
         self._applier = Applier(context, self._gatherer)
@@ -107,6 +109,8 @@ class RunLoop:
         if seen is None or seen.metadata.uid != self.uid:
             self._forget()
             return None
+        if self._in_doubt and not await self._read_back(seen):
+            return ERROR_SECONDS
         run = seen.model_copy(update={"status": self._status})
         self.figures.show(run)
         if is_finished(run):
@@ -278,6 +282,7 @@ class RunLoop:
         try:
             await self._context.client.merge(status_path(run), patch)
         except KubeRefused as error:
+            self._in_doubt = True
             log.warning("run %s/%s: status refused: %s", self.namespace, self._name, error)
             if error.status == 404:
                 self._context.cache.take(
@@ -287,6 +292,7 @@ class RunLoop:
                 )
             return
         except KubeError as error:
+            self._in_doubt = True
             log.warning("run %s/%s: status not written: %s", self.namespace, self._name, error)
             return
         self._status, self._written_at = status, time.monotonic()
@@ -301,6 +307,18 @@ class RunLoop:
                 condition.message,
             )
             await self._event(run, condition)
+
+    async def _read_back(self, run: EvaluationRun) -> bool:
+        """Learn which status the API server holds: what it has, above all the start, never moves."""
+        try:
+            body = await self._context.client.get(status_path(run).removesuffix("/status"))
+        except KubeError as error:
+            log.warning("run %s/%s: status not read: %s", self.namespace, self._name, error)
+            return False
+        held = EvaluationRun.parse(body)
+        if held.metadata.uid == self.uid:
+            self._status, self._in_doubt = held.status, False
+        return not self._in_doubt
 
     async def _event(self, run: EvaluationRun, condition: Condition) -> None:
         bad = condition.status == ("True" if condition.type in _GOOD_IF_FALSE else "False")
