@@ -17,6 +17,20 @@ from tests.report_html.samples import EVIDENCE, RATES, TASKS, Sample, sample, wr
 from tests.unit.report import suites
 from tests.unit.report.samples import ledger_file, run_record
 
+OVERLAPPING = """svg => {
+    const frame = svg.getBoundingClientRect();
+    const boxes = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim())
+        .map(t => [t.textContent, t.getBoundingClientRect()]);
+    const cut = boxes.filter(([, b]) => b.left < frame.left - 1 || b.right > frame.right + 1
+        || b.top < frame.top - 1 || b.bottom > frame.bottom + 1).map(([t]) => t);
+    const over = boxes.flatMap(([t, a], i) => boxes.slice(i + 1)
+        .filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1)
+        .filter(([, b]) => a.top < b.bottom - 2 && b.top < a.bottom - 2)
+        .map(([u]) => `${t} / ${u}`));
+    return [...cut, ...over];
+}"""
+"""Texts of a chart that leave it or that cover one another."""
+
 
 def value_at(document: Any, pointer: str) -> Any:
     for part in pointer.split("/")[1:]:
@@ -180,21 +194,9 @@ def test_every_chart_has_its_words_and_a_table_beside_it(chromium: Browser, run:
 
 
 def test_nothing_in_a_chart_is_cut_off_or_lies_over_a_label(chromium: Browser, run: Sample) -> None:
-    overlapping = """svg => {
-        const frame = svg.getBoundingClientRect();
-        const boxes = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim())
-            .map(t => [t.textContent, t.getBoundingClientRect()]);
-        const cut = boxes.filter(([, b]) => b.left < frame.left - 1 || b.right > frame.right + 1
-            || b.top < frame.top - 1 || b.bottom > frame.bottom + 1).map(([t]) => t);
-        const over = boxes.flatMap(([t, a], i) => boxes.slice(i + 1)
-            .filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1)
-            .filter(([, b]) => a.top < b.bottom - 2 && b.top < a.bottom - 2)
-            .map(([u]) => `${t} / ${u}`));
-        return [...cut, ...over];
-    }"""
     with opened(chromium, run.page) as found:
         for chart in found.page.locator("figure.chart svg").all():
-            assert chart.evaluate(overlapping) == []
+            assert chart.evaluate(OVERLAPPING) == []
 
 
 def test_it_reads_without_its_script(chromium: Browser, run: Sample) -> None:
@@ -257,5 +259,7 @@ def test_a_suite_is_answered_by_its_index(chromium: Browser, tmp_path: Path) -> 
         assert found.page.locator("h1").inner_text() == "candidate is better than baseline by 50.0 points"
         assert found.page.locator("#scoreboard-index tbody tr").count() == 2
         assert "against 50.0 %" in found.page.locator(".lead").inner_text()
+        for chart in found.page.locator("figure.chart svg").all():
+            assert chart.evaluate(OVERLAPPING) == []
         assert found.errors == []
         assert found.faults() == []

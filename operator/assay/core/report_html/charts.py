@@ -59,7 +59,7 @@ def scores_chart(name: str, what: str, found: Sequence[Scored]) -> Chart | None:
         }
         for one in shown
     ]
-    margins = beside_names(data, "variant", right=64)
+    margins = beside_names(data, "variant", right=14 + text_width("100.0 %") * 1.15)
     spec = {
         **plot_size(margins, len(data) * _ROW_HEIGHT),
         "data": rows(data),
