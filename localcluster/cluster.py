@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.errors import ClusterError
-from localcluster.facts import Facts
+from localcluster.facts import S3, Facts
 from localcluster.layout import Layout, Profile
 from localcluster.processes import Process
 from localcluster.state import Phase, State, describe_death, tail
@@ -65,6 +65,7 @@ class Cluster:
             "KUBECONFIG": str(self.facts.kubeconfig),
             "PATH": f"{self.facts.bin}:{bare}",
             INSIDE: str(self.where.root),
+            **(_store(self.facts.s3) if self.facts.s3 else {}),
         }
 
     def command(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
@@ -91,6 +92,18 @@ class Cluster:
         if self.facts.user_namespace:
             namespaces += ["--user", "--preserve-credentials"]
         return ["nsenter", "--target", str(self.facts.supervisor_pid), *namespaces, "--"]
+
+
+def _store(s3: S3) -> dict[str, str]:
+    """The object store as `assay` and every other client of S3 finds it."""
+    return {
+        "ASSAY_S3_ENDPOINT": s3.endpoint,
+        "ASSAY_S3_REGION": s3.region,
+        "AWS_ENDPOINT_URL_S3": s3.endpoint,
+        "AWS_REGION": s3.region,
+        "AWS_ACCESS_KEY_ID": s3.access_key,
+        "AWS_SECRET_ACCESS_KEY": s3.secret_key,
+    }
 
 
 def inside(where: Layout) -> bool:
