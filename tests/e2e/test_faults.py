@@ -153,7 +153,9 @@ def test_a_runner_killed_in_a_shared_pod_is_run_again(faults: Runs) -> None:
 
 def test_an_agent_that_eats_its_memory_gets_no_second_sample(faults: Runs) -> None:
     (only,) = tries(faults["agent-oom"])
-    assert only.outcome is OutcomeClass.AGENT_OOM
+    # sandboxd ends the process before the kernel would end the container, so there is a verdict.
+    assert (only.outcome, only.reward) == (OutcomeClass.GRADED, 0)
+    assert "agentMemoryKill" in only.flags
     (row,) = faults["agent-oom"].now().status.vector
     assert (row.score_strict, row.valid, row.tries) == ("0", 1, 1)
 
