@@ -27,7 +27,7 @@ def metrics_page() -> dict[str, str]:
     parts = [
         "# Metrics",
         "",
-        "Written by `scripts/generate.py` from the code; [metrics.md](../metrics.md) says how they are meant.",
+        "Written by `scripts/generate.py`; how they are meant is in [metrics.md](../metrics.md).",
         "Series of the process itself (`process_…`) come on top.",
         "",
         "## Of runs, from the operator",

@@ -7,6 +7,7 @@ from typing import Any
 from assay.api.conditions import MESSAGE_LIMIT, Condition
 from assay.api.evaluation_run_status import (
     MAX_FAILURES,
+    SCORES_LIMIT,
     AttemptCounts,
     EvaluationRunStatus,
     Failure,
@@ -148,6 +149,7 @@ def largest_status() -> EvaluationRunStatus:
         started_at=NOW,
         completed_at=NOW,
         attempts=AttemptCounts(planned=100_000, waiting=10, live=20, recorded=99_000, invalid=970),
+        scores="s" * SCORES_LIMIT,
         outcomes=[OutcomeCount(outcome=outcome, tries=100_000) for outcome in OutcomeClass],
         recent_failures=[
             Failure(

@@ -126,18 +126,20 @@ def test_kubectl_can_wait_for_a_run(api: Api) -> None:
     assert "condition met" in said
 
 
-def test_kubectl_get_tells_how_far_a_run_is(api: Api) -> None:
+def test_kubectl_get_tells_how_far_a_run_is_how_good_and_what_it_does(api: Api) -> None:
     conditions, _ = with_condition(
         [], RunCondition.COMPLETE, False, RunReason.ATTEMPTS_OUTSTANDING, generation=1, now=samples.NOW
     )
     conditions, _ = with_condition(
         conditions, RunCondition.PROGRESSING, True, RunReason.RUNNING, generation=1, now=samples.NOW
     )
-    status = samples.largest_status().model_copy(update={"conditions": conditions})
+    scores = "b 61.1% n=18/18, a 50.0% n=17/18"
+    status = samples.largest_status().model_copy(update={"conditions": conditions, "scores": scores})
     kept = _written(api, "evaluationruns", samples.run(), status)
     heading, row = kubectl("get", "evalrun", "-n", api.namespace, kept["metadata"]["name"]).splitlines()
-    assert heading.split() == ["NAME", "COMPLETE", "RECORDED", "PLANNED", "WHY", "AGE"]
-    assert row.split()[1:5] == ["False", "99000", "100000", "Running"]
+    assert heading.split() == ["NAME", "COMPLETE", "RECORDED", "PLANNED", "SCORES", "WHY", "AGE"]
+    assert row.split()[1:4] == ["False", "99000", "100000"]
+    assert f"{scores}   Running" in row
 
 
 def test_the_transition_time_survives_a_round_trip(api: Api) -> None:
