@@ -231,6 +231,8 @@ def _set_stalled(writer: _Conditions, findings: Findings, ended: bool, now: date
         not ended
         and progressing is not None
         and progressing.status == "False"
+        # A run that a person has stopped does what it was told.
+        and progressing.reason != RunReason.REQUESTED
         and now - progressing.last_transition_time >= timedelta(seconds=STALLED_SECONDS)
     )
     if stands and progressing is not None:

@@ -83,6 +83,15 @@ def test_a_stall_repeats_cause_and_next_step() -> None:
     assert "Next: add nodes" in message
 
 
+def test_a_run_that_a_person_has_stopped_is_not_stalled() -> None:
+    run = make.run_object(suspend=True)
+    status = told(Observed(), run)
+    assert said(status, RunCondition.PROGRESSING)[:2] == ("False", "Requested")
+    ago = [one.model_copy(update={"last_transition_time": make.NOW}) for one in status.conditions]
+    run = run.model_copy(update={"status": status.model_copy(update={"conditions": ago})})
+    assert said(told(Observed(), run), RunCondition.STALLED)[0] == "False"
+
+
 def test_a_run_that_moves_says_how_far_it_is_and_what_keeps_the_rest() -> None:
     moving = live(FIRST)
     assert said(told(moving), RunCondition.PROGRESSING) == (
