@@ -216,7 +216,7 @@ class TestConcurrency:
         calls = [asyncio.create_task(runner.call("POST", CHAT, b"{}")) for _ in range(6)]
         waiting = b"assay_gateway_model_calls_waiting 4.0"
         # A call that has its place may still be on its way to the provider.
-        while running < 2 or waiting not in (await runner.call("GET", "/metrics")).body:
+        while running < 2 or waiting not in (await runner.call("GET", "/metrics")).body:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         go_on.set()
         assert [answer.status for answer in await asyncio.gather(*calls)] == [200] * 6
