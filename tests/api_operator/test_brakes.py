@@ -1,15 +1,26 @@
 """What stops a run on a real API server, and what lets it go on: faults, budgets, persons, restarts."""
 
+import asyncio
+import json
+from datetime import date
+from decimal import Decimal
+
 import pytest
 
-from assay.api.evidence import TokenCounts
+from assay.adapters.list_prices import build_price_sheet
+from assay.api.evidence import EvidenceFile, TokenCounts
 from assay.api.outcome import OutcomeClass
+from assay.core.canonical import digest_of, digest_of_bytes
+from assay.core.names import try_prefix
 from tests.api_operator.conftest import Operator, Wishes
 from tests.api_operator.test_recovery import finish_all
-from tests.operator_kit.cluster import Cluster, Object, until
+from tests.operator_kit.cluster import Cluster, Object, try_spec, until
+from tests.operator_kit.evidence import manifest_object
 from tests.operator_kit.journal import recorded
 
 pytestmark = pytest.mark.api
+
+MODEL = "claude-opus-5-5"
 
 
 async def test_a_run_whose_first_attempts_fail_alike_stops_until_a_person_has_mended_it(
@@ -78,6 +89,54 @@ async def test_a_budget_stops_dispatch_and_may_be_raised(
         await cluster.change("evaluationruns", "run", {"budget": {"attempts": 3}})
         await finish_all(cluster, "run")
     assert len(await recorded(cluster)) == 3
+
+
+async def test_money_that_is_spent_stops_dispatch_as_the_calls_in_the_evidence_say(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    sheet = build_price_sheet([MODEL], date(2026, 11, 30))
+    body = {"metadata": {"name": "prices"}, "data": {"prices.json": sheet.model_dump_json(by_alias=True)}}
+    await cluster.client.create(f"/api/v1/namespaces/{cluster.namespace}/configmaps", body)
+    provider = {"endpoint": "http://models.test", "api": "AnthropicMessages"}
+    models = [{"role": "main", "name": MODEL, "provider": provider}]
+    await cluster.create("agentvariants", "paid", {"agent": {"name": "terminus-2"}, "models": models})
+    await wishes.ledger(tasks=3)
+    await wishes.run(
+        variants=[{"name": "paid"}],
+        parallelism=1,
+        budget={"usd": "0.50"},
+        priceSheet={"digest": digest_of(sheet), "source": {"configMap": {"name": "prices"}}},
+    )
+    async with operator.running():
+        (pod,) = await cluster.live_pods("run", 1)
+        await asyncio.to_thread(finish_paid, cluster, pod)
+        await cluster.end(pod)
+        told = await cluster.condition("evaluationruns", "run", "Suspended", "True", "BudgetExhausted")
+    (one, *more) = [one for one in await recorded(cluster) if one.outcome is OutcomeClass.GRADED]
+    assert more == []
+    assert one.cost_usd is not None
+    assert one.cost_usd >= Decimal("0.50")
+    assert told["message"].startswith(f"spec.budget.usd: {one.cost_usd:.2f} of 0.50 USD are spent")
+
+
+def finish_paid(cluster: Cluster, pod: Object) -> None:
+    """What a runner leaves of a graded try with one call of a million tokens."""
+    spec, uid = try_spec(pod), pod["metadata"]["uid"]
+    call = {
+        "sequence": 1,
+        "path": "/v1/messages",
+        "status": 200,
+        "startedAt": "2026-11-30T12:00:00Z",
+        "modelAsked": MODEL,
+        "modelAnswered": MODEL,
+        "tokens": {"input": 1_000_000, "cacheRead": 0, "cacheWrite5M": 0, "cacheWrite1H": 0, "output": 1000},
+    }
+    content = json.dumps(call).encode() + b"\n"
+    name = "calls/000001.jsonl"
+    cluster.store.put_bytes(cluster.bucket, try_prefix(spec.storage, spec.identity, uid) + name, content)
+    file = EvidenceFile(path=name, size=len(content), sha256=digest_of_bytes(content))
+    key, body = manifest_object(spec, uid, OutcomeClass.GRADED, 1.0, [file], model_calls=1)
+    cluster.store.put_bytes(cluster.bucket, key, body)
 
 
 async def test_a_retry_tries_what_has_no_score_and_names_the_report_that_it_supersedes(

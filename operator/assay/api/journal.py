@@ -5,6 +5,7 @@ digest is the sha256 of the stored bytes, so `sha256sum` checks it. docs/journal
 """
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import Field
@@ -118,6 +119,10 @@ class JournalEntry(Record):
         description="Of the artefacts, where they wait for a verdict.",
     )
     graded_as: OutcomeClass | None = Field(default=None, description="Class of the attempt with a verdict.")
+    cost_usd: Annotated[Decimal, Field(ge=0, max_digits=24, decimal_places=16)] | None = Field(
+        default=None,
+        description="Cost of its calls by the run's price sheet, where the run has a budget in money.",
+    )
 
 
 class Fence(VersionedRecord):

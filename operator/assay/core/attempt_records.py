@@ -162,7 +162,7 @@ def attempt_record(
     result = found.manifest.result if found else None
     models = [model.name for model in variant.spec.models]
     no_agent = record.verifies is not None and not retained
-    calls, flags = _calls_of(found, [] if no_agent else models, record.flags)
+    calls, flags = calls_of(found, [] if no_agent else models, record.flags)
     return AttemptRecord(
         run=run.metadata.name,
         run_uid=run.metadata.uid,
@@ -206,9 +206,10 @@ def attempt_record(
     )
 
 
-def _calls_of(
+def calls_of(
     found: TryEvidence | None, models: Sequence[str], flags: Sequence[str]
 ) -> tuple[list[CallUsage] | None, list[str]]:
+    """The calls of a try that declared `models`, None where they are not known, and its flags."""
     if not models:
         return [], list(flags)
     if found is None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from assay.api.evaluation_run import Budget
 from assay.core.attempts import AttemptState, Halts, Invalid, Scored
-from assay.core.budget import Reached, attempts_reached, begun, tokens_reached
+from assay.core.budget import Reached, attempts_reached, begun, tokens_reached, usd_reached
 from assay.core.circuit_breaker import FIRST_ATTEMPTS, all_alike, first_attempts
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
@@ -67,7 +67,8 @@ def _budget(
 ) -> tuple[Reached | None, int | None]:
     if budget is None:
         return None, None
-    spent = tokens_reached(budget, plan, (record for found in records.values() for record in found))
+    tries = [record for found in records.values() for record in found]
+    spent = usd_reached(budget, plan, tries) or tokens_reached(budget, plan, tries)
     if budget.attempts is None:
         return spent, None
     started = begun(records, busy)

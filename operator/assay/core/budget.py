@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from decimal import Decimal
 
 from assay.api.evaluation_run import Budget
 from assay.core.plan import RunPlan
@@ -37,6 +38,21 @@ def tokens_reached(budget: Budget | None, plan: RunPlan, tries: Iterable[TryReco
     if known < budget.tokens:
         return None
     return Reached("tokens", f"{known} of {budget.tokens} tokens are spent{_unknown(unknown)}")
+
+
+def usd_reached(budget: Budget | None, plan: RunPlan, tries: Iterable[TryRecord]) -> Reached | None:
+    """Whether the finished tries cost as much as may be spent; an unknown cost is said and is not 0."""
+    if budget is None or budget.usd is None:
+        return None
+    known, unknown = Decimal(), 0
+    for record in tries:
+        if record.cost_usd is not None:
+            known += record.cost_usd
+        elif plan.variants[record.key.variant].spec.models:
+            unknown += 1
+    if known < Decimal(budget.usd):
+        return None
+    return Reached("usd", f"{known:.2f} of {budget.usd} USD are spent{_unknown(unknown)}")
 
 
 def attempts_reached(budget: Budget | None, planned: int, begun: int) -> Reached | None:

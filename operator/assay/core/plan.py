@@ -81,6 +81,12 @@ def make_plan(
 ) -> RunPlan:
     """The run's plan. Raises PlanRefused with the field at fault and the fix."""
     _refuse_unsupported(spec, variants)
+    if spec.budget and spec.budget.usd and not spec.price_sheet:
+        raise PlanRefused(
+            RunReason.PLAN_VIOLATED,
+            "spec.budget.usd is set and spec.priceSheet is not: without prices no cost is known and the "
+            "bound could not be held; name a price sheet, or bound spec.budget.tokens",
+        )
     for ledger in ledgers:
         _check_resources(ledger)
     repetitions = {ledger.name: spec.repetitions or ledger.header.plan.repetitions for ledger in ledgers}
@@ -162,8 +168,6 @@ def _refuse_unsupported(spec: EvaluationRunSpec, variants: Sequence[RunVariant])
             if one.spec.agent.bundle_image
         ),
         *(["spec.reuse"] if spec.reuse else []),
-        # Until the operator has a price sheet no try has a known cost: the bound could not be held.
-        *(["spec.budget.usd (use spec.budget.tokens)"] if spec.budget and spec.budget.usd else []),
     ]
     if unsupported:
         raise PlanRefused(

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import ClassVar, NamedTuple
 
 from pydantic import ConfigDict, TypeAdapter
@@ -98,6 +99,8 @@ class TryRecord:
     """Digest of artefacts that have no verdict yet and can be judged again; empty where there are none."""
     graded_as: OutcomeClass | None = None
     """Class of the attempt once those artefacts have a verdict."""
+    cost_usd: Decimal | None = None
+    """Cost of its calls by the run's price sheet, where the run has a budget in money; None is unknown."""
 
     @property
     def rule(self) -> Rule:

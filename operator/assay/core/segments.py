@@ -159,6 +159,7 @@ def entry_of(record: TryRecord) -> JournalEntry:
         verifies=record.verifies,
         artifacts_digest=record.artifacts_digest,
         graded_as=record.graded_as,
+        cost_usd=record.cost_usd,
     )
 
 
@@ -189,6 +190,7 @@ def record_of(entry: JournalEntry) -> TryRecord:
         verifies=entry.verifies,
         artifacts_digest=entry.artifacts_digest,
         graded_as=entry.graded_as,
+        cost_usd=entry.cost_usd,
     )
 
 

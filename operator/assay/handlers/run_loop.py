@@ -5,6 +5,7 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Literal
 
 from assay.adapters.events import post_event
@@ -33,6 +34,7 @@ from assay.core.written_report import WrittenReport
 from assay.handlers.context import Context
 from assay.handlers.resources import status_path
 from assay.handlers.run_apply import Applier
+from assay.handlers.run_costs import RunCosts
 from assay.handlers.run_figures import RunFigures
 from assay.handlers.run_gather import Gatherer
 from assay.handlers.run_report import KnownOfRun, RunReporter
@@ -75,6 +77,7 @@ class RunLoop:
         self._gatherer = Gatherer(context, run)
         self._applier = Applier(context, self._gatherer)
         self._reporter = RunReporter(context.store, run)
+        self._costs = RunCosts(self._reporter)
         self.figures = RunFigures(context, run)
 
     async def run(self) -> None:
@@ -209,7 +212,7 @@ class RunLoop:
         deletions = [one for one in decision.actions if isinstance(one, DeleteJob)]
         steps = [self._applier.delete(self.namespace, deletions)]
         if (creations or decision.unrecorded) and await self._has_begun(run, plan):
-            steps += [self._create(run, plan, creations), self._record(decision)]
+            steps += [self._create(run, plan, creations), self._record(run, plan, decision)]
         await asyncio.gather(*steps)
 
     async def _has_begun(self, run: EvaluationRun, plan: RunPlan) -> bool:
@@ -227,13 +230,28 @@ class RunLoop:
             images = Images(resolved.images.runner, resolved.images.sandboxd)
             await self._applier.create(run, plan, images, creations)
 
-    async def _record(self, decision: Decision) -> None:
+    async def _record(self, run: EvaluationRun, plan: RunPlan, decision: Decision) -> None:
         """Make results durable. While the store is away they stay where they are: on Jobs, pods and in S3."""
         journal = self._gatherer.journal
         before = len(journal.records)
-        problem = await journal.record(decision.unrecorded, at_once=not decision.live)
+        try:
+            prices = self._gatherer.prices.prices
+            tries = await self._costs.priced(run, plan, prices, decision.unrecorded)
+            problem = await journal.record(tries, at_once=not decision.live)
+        except StorageError as error:
+            problem = storage_problem(error)
         if problem is not None:
             self._gatherer.storage_failed(problem)
+        for record in islice(journal.records.values(), before, None):
+            log.info(
+                "run %s: Job %s recorded: ledger %s, task %s, variant %s, repetition %d, try %d: %s: %s",
+                self._name,
+                record.job_name,
+                *record.key,
+                record.try_number,
+                record.outcome.value,
+                record.reason,
+            )
         if len(journal.records) != before:
             self.wake.set()
 

@@ -145,7 +145,7 @@ class RunReporter:
         tries: Mapping[tuple[AttemptKey, int], TryRecord],
         record: TryRecord,
     ) -> AttemptRecord:
-        found = await self._evidence_of(record) if record.manifest_digest else None
+        found = await self.evidence_of(record) if record.manifest_digest else None
         state = decision.states.get(record.key)
         result = state.retained if isinstance(state, Scored) else None
         if result is None or result.try_number != record.try_number:
@@ -153,11 +153,12 @@ class RunReporter:
             return attempt_record(self._run, plan, record, found, retained=False, figures_in=within)
         if result.verifies is not None:
             judged = tries.get((result.key, result.verifies))
-            ran = await self._evidence_of(judged) if judged and judged.manifest_digest else None
+            ran = await self.evidence_of(judged) if judged and judged.manifest_digest else None
             found = with_agents_evidence(found, ran)
         return attempt_record(self._run, plan, result, found, retained=True)
 
-    async def _evidence_of(self, record: TryRecord) -> TryEvidence | None:
+    async def evidence_of(self, record: TryRecord) -> TryEvidence | None:
+        """Manifest and calls of a try; None if its manifest is no longer the one that was recorded."""
         answer = await self._evidence.manifest_of(
             record.key, record.try_number, record.job_name, record.pod_uid
         )

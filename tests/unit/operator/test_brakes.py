@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.evaluation_run import Budget
+from assay.api.journal import JournalEntry
 from assay.api.ledgerfile import Plan
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import Invalid, NextTry
-from assay.core.plan import RunPlan, make_plan
+from assay.core.plan import PlanRefused, RunPlan, make_plan
 from assay.core.rate_limits import slots
 from assay.core.reconcile import Decision, Desired, Observed, reconcile
 from assay.core.record import AttemptKey, TryRecord, TryTokens
+from assay.core.segments import encode_record, entry_of, record_of
 from tests.operator_kit import builders as make
 from tests.unit.operator.test_reconcile import created, live
 
@@ -155,6 +158,30 @@ class TestBudget:
         assert decision.brakes.spent is not None
         assert decision.brakes.spent.words == "1000 of 1000 tokens are spent"
         assert created(decide(found, plan, budget=Budget(tokens=1001)))
+
+    def test_money_is_summed_exactly_and_an_unknown_cost_is_said(self) -> None:
+        plan = modelled()
+        first, second, third, *_ = plan.attempts
+        found = [
+            record(first, INFRA, cost_usd=Decimal("0.10")),
+            record(first, GRADED, 2, cost_usd=Decimal("0.20")),
+            record(second, GRADED),
+        ]
+        assert created(decide(found, plan, budget=Budget(usd="0.31")))
+        spent = decide([*found, record(third, GRADED, cost_usd=Decimal("0"))], plan, budget=Budget(usd="0.3"))
+        assert spent.brakes.spent is not None
+        assert spent.brakes.spent.words == (
+            "0.30 of 0.3 USD are spent, and 1 tries of unknown usage come on top"
+        )
+
+    def test_money_needs_prices(self) -> None:
+        with pytest.raises(PlanRefused, match=r"spec\.budget\.usd is set and spec\.priceSheet is not"):
+            make.plan_of(budget={"usd": "1"})
+
+    def test_a_cost_survives_the_journal_to_the_last_digit(self) -> None:
+        one = record(PLAN.attempts[0], GRADED, cost_usd=Decimal("0.1234567891"))
+        assert record_of(entry_of(one)) == one
+        assert JournalEntry.model_validate_json(encode_record(one), strict=True).cost_usd == one.cost_usd
 
     def test_tries_that_were_replaced_are_paid_for_too(self) -> None:
         plan = modelled()

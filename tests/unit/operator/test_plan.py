@@ -64,7 +64,6 @@ def test_too_many_attempts_are_refused_before_any_job() -> None:
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"budget": {"usd": "1"}}, "spec.budget.usd"),
         ({"reuse": {"runs": [{"name": "old"}]}}, "spec.reuse"),
         ({"variant": {"agent": {"name": "x", "bundleImage": make.IMAGE}}}, "spec.agent.bundleImage"),
     ],
