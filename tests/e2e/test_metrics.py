@@ -1,5 +1,6 @@
 """What a real Prometheus, which scrapes operator and gateways, answers to every panel after a real run."""
 
+import html
 import math
 from collections.abc import Iterator
 from functools import partial
@@ -8,6 +9,7 @@ import pytest
 
 from demo.install import SYSTEM_NAMESPACE
 from scripts.dashboards.observed_run import Observed, observed_run
+from scripts.dashboards.page import render_page
 from scripts.dashboards.prometheus import Sample
 from scripts.dashboards.questions import PanelQuestion, panels
 from tests.e2e.bench import Bench
@@ -41,6 +43,15 @@ def test_every_query_of_a_panel_has_an_answer(panel: PanelQuestion, observed: Ob
     for target in panel.targets:
         answer = observed.view.ask(observed.prometheus, target)
         assert _finite(answer), observed.view.filled(target.expression)
+
+
+@pytest.mark.parametrize("dashboard", sorted({one.dashboard for one in _PANELS}))
+def test_every_dashboard_can_be_drawn_from_the_answers(dashboard: str, observed: Observed) -> None:
+    """As `python -m scripts.screenshots dashboards` does for docs/."""
+    shown = [one for one in panels() if one.dashboard == dashboard]
+    page = render_page(dashboard, shown, observed.prometheus, observed.view)
+    for panel in shown:
+        assert f"<h2>{panel.title}</h2>" in html.unescape(page)
 
 
 def test_a_finished_run_is_counted_by_outcome(bench: Bench, observed: Observed) -> None:
