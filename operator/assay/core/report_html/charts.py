@@ -1,6 +1,6 @@
 """Charts of scores, and of their differences from the baseline."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,22 +24,46 @@ class Scored:
     interval: Interval | None
     shift: ShiftFigures | None
     usage: Usage
+    value_at: str
+    """Pointer to the score in report.json."""
+    usage_at: str
+    """Pointer to what it took."""
 
 
-def scored(found: Sequence[Row] | Sequence[IndexRow]) -> list[Scored]:
-    """Rows with a score, the best first, sentinels last."""
+def scored(found: Iterable[tuple[int, Row | IndexRow]]) -> list[Scored]:
+    """Rows with a score, the best first, sentinels last; each comes with its place in the report's list."""
     known = list(_scored(found))
     return sorted(known, key=lambda one: (one.role == "sentinel", -one.value, one.variant))
 
 
-def _scored(found: Sequence[Row] | Sequence[IndexRow]) -> Iterator[Scored]:
-    for row in found:
+def _scored(found: Iterable[tuple[int, Row | IndexRow]]) -> Iterator[Scored]:
+    for place, row in found:
         if isinstance(row, IndexRow):
             if row.value is not None:
-                yield Scored(row.variant, row.role, row.value, row.sampling, row.shift, row.pooled)
+                at = f"/index/{place}"
+                yield Scored(
+                    variant=row.variant,
+                    role=row.role,
+                    value=row.value,
+                    interval=row.sampling,
+                    shift=row.shift,
+                    usage=row.pooled,
+                    value_at=f"{at}/value",
+                    usage_at=f"{at}/pooled",
+                )
         elif row.score.strict is not None:
             interval = row.sampling.interval if row.sampling else None
-            yield Scored(row.variant, row.role, row.score.strict, interval, row.shift, row.usage)
+            at = f"/vector/{place}"
+            yield Scored(
+                variant=row.variant,
+                role=row.role,
+                value=row.score.strict,
+                interval=interval,
+                shift=row.shift,
+                usage=row.usage,
+                value_at=f"{at}/score/strict",
+                usage_at=f"{at}/usage",
+            )
 
 
 def scores_chart(name: str, what: str, found: Sequence[Scored]) -> Chart | None:

@@ -87,13 +87,15 @@ def exclusions_table(source: Source) -> HtmlTable:
     )
 
 
-def trade_off_table(name: str, what: str, found: Sequence[Scored], trade: TradeOff) -> HtmlTable:
+def trade_off_table(
+    source: Source, name: str, what: str, found: Sequence[Scored], trade: TradeOff
+) -> HtmlTable:
     """The numbers of a trade-off chart."""
     rows = [
         [
             words(one.variant),
-            Cell(percent(one.value), value=one.value),
-            _taken(trade, one),
+            figure(source, percent(one.value), one.value_at),
+            _taken(source, trade, one),
             words("yes" if one.variant in trade.front else ""),
         ]
         for one in found
@@ -105,12 +107,15 @@ def trade_off_table(name: str, what: str, found: Sequence[Scored], trade: TradeO
         Column(trade.metric.unit),
         Column("On the front", "Nobody scores as high for less", numeric=False),
     )
-    return HtmlTable(f"{name}-table", f"{what} against {trade.metric.title}", columns, rows)
+    return HtmlTable(f"{name}-table", f"{what} against {trade.metric.name}", columns, rows)
 
 
-def _taken(trade: TradeOff, one: Scored) -> Cell:
+def _taken(source: Source, trade: TradeOff, one: Scored) -> Cell:
     taken = trade.metric.of(one.usage)
-    return Cell(UNKNOWN if taken is None else trade.metric.text(taken), value=taken)
+    text = UNKNOWN if taken is None else trade.metric.text(taken)
+    if not trade.metric.path:
+        return Cell(text, value=taken)
+    return figure(source, text, f"{one.usage_at}/{trade.metric.path}")
 
 
 def groups_of_details(report: Report) -> list[HtmlTable]:

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from assay.api.attempt_record import AttemptRecord
-from assay.api.report import LedgerEntry, Report
+from assay.api.report import IndexRow, LedgerEntry, Report, Row
 from assay.core.report_html import charts
 from assay.core.report_html.answer import Answer, answers, no_answer
 from assay.core.report_html.drawing import Chart
@@ -31,6 +31,7 @@ from assay.core.report_html.tables import HtmlTable
 from assay.core.report_html.trade_offs import METRICS, Metric, trade_off
 from assay.core.report_html.tries import MAX_NAME, Tries, script_json
 from assay.core.report_html.vector_tables import (
+    index_table,
     outcomes_table,
     rates_table,
     scoreboard,
@@ -143,7 +144,9 @@ def _scope(source: Source, tries: Tries, found: list[Answer], ledger: LedgerEntr
     report = source.report
     what = "Score" if ledger else "Index"
     name = ledger.name if ledger else "index"
-    rows = [row for row in report.vector if row.ledger == ledger.name] if ledger else report.index
+    rows: Iterable[tuple[int, Row | IndexRow]] = enumerate(report.index)
+    if ledger is not None:
+        rows = ((place, row) for place, row in enumerate(report.vector) if row.ledger == ledger.name)
     scored = charts.scored(rows)
     title = f"Ledger {ledger.name}" if ledger else f"Index {report.suite}"
     return Scope(
@@ -154,17 +157,21 @@ def _scope(source: Source, tries: Tries, found: list[Answer], ledger: LedgerEntr
         scores=charts.scores_chart(f"chart-{name}-scores", what, scored),
         shifts=charts.shifts_chart(f"chart-{name}-shifts", title, report.baseline or "", scored),
         answers=[one for one in found if one.scope == (ledger.name if ledger else title)],
-        tables=[scores_table(source, ledger), usage_table(source, ledger)] if ledger else [],
-        tradeoffs=[_tradeoffs(name, what, metric, scored) for metric in METRICS],
+        tables=[scores_table(source, ledger), usage_table(source, ledger)]
+        if ledger
+        else [index_table(source)],
+        tradeoffs=[_tradeoffs(source, name, what, metric, scored) for metric in METRICS],
         grid=grid(report, ledger, tries) if ledger else None,
     )
 
 
-def _tradeoffs(name: str, what: str, metric: Metric, scored: list[charts.Scored]) -> Tradeoffs:
+def _tradeoffs(
+    source: Source, name: str, what: str, metric: Metric, scored: list[charts.Scored]
+) -> Tradeoffs:
     chart_name = f"chart-{name}-{metric.name}"
     found = trade_off(chart_name, what, metric, scored)
-    missing = f"No {metric.title} is known of {', '.join(found.missing)}." if found.missing else ""
-    return Tradeoffs(found.chart, trade_off_table(chart_name, what, scored, found), missing)
+    missing = f"No {metric.name} is known of {', '.join(found.missing)}." if found.missing else ""
+    return Tradeoffs(found.chart, trade_off_table(source, chart_name, what, scored, found), missing)
 
 
 def render(template: str, **context: Any) -> str:

@@ -19,12 +19,13 @@ class Metric:
     """Something that an attempt takes: how it is named, and its mean an attempt."""
 
     name: str
-    title: str
     unit: str
     of: Callable[[Usage], float | None]
     axis: str
     text: Callable[[float], str]
     """How a value stands in the table."""
+    path: str = ""
+    """Where it is below a usage of report.json; empty for a sum."""
 
 
 def _tokens(usage: Usage) -> float | None:
@@ -41,15 +42,28 @@ def _dollars(value: float) -> str:
 
 
 METRICS = (
-    Metric("cost", "cost", "USD an attempt", lambda usage: _float(usage.cost_usd.mean), "$~r", _dollars),
-    Metric("tokens", "tokens", "Tokens an attempt, input and output", _tokens, "~s", "{:,.0f}".format),
     Metric(
-        "time",
-        "time",
-        "Agent seconds an attempt",
-        lambda usage: usage.agent_seconds.mean,
-        "~s",
-        "{:,.1f}".format,
+        name="cost",
+        unit="USD an attempt",
+        of=lambda usage: _float(usage.cost_usd.mean),
+        axis="$~r",
+        text=_dollars,
+        path="costUsd/mean",
+    ),
+    Metric(
+        name="tokens",
+        unit="Tokens an attempt, input and output",
+        of=_tokens,
+        axis="~s",
+        text="{:,.0f}".format,
+    ),
+    Metric(
+        name="time",
+        unit="Agent seconds an attempt",
+        of=lambda usage: usage.agent_seconds.mean,
+        axis="~s",
+        text="{:,.1f}".format,
+        path="agentSeconds/mean",
     ),
 )
 
@@ -104,7 +118,7 @@ def trade_off(name: str, what: str, metric: Metric, found: Sequence[Scored]) -> 
         metric,
         draw(
             name,
-            f"{what} against {metric.title}",
+            f"{what} against {metric.name}",
             f"{metric.unit}. {said}. On the Pareto front, where nobody scores higher for less: {names}.",
             _trade_off_spec(what, metric, data, on_front, most),
             Margins(left=68),

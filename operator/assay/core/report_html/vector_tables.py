@@ -18,7 +18,7 @@ from assay.core.report_cells import (
     with_error,
 )
 from assay.core.report_html.answer import Noise, noise_of
-from assay.core.report_html.source import Source
+from assay.core.report_html.source import Source, pointer
 from assay.core.report_html.tables import Cell, Column, HtmlTable, figure, words
 
 TONES = {Noise.MORE: "good", Noise.WITHIN: "plain", Noise.UNKNOWN: "plain"}
@@ -28,6 +28,8 @@ _SCORE = Column(
 )
 _DIFFERENCE = Column("Difference", "Points above or below the baseline on the same tasks, with 95 % interval")
 _NOISE = Column("Is it noise?", "By the exact sign-flip test over task clusters, p < 0.05", numeric=False)
+_P = Column("p", "Exact sign-flip test; of how many comparisons it is adjusted for (Holm)")
+_DETECTABLE = Column("Detectable", "Smallest true difference that would mostly have been found, in points")
 _COVERAGE = Column("Coverage", "Attempts with a result, of all planned")
 _TOOK = (
     Column("Cost", "Mean USD an attempt, and how many attempts have a known cost"),
@@ -143,6 +145,48 @@ def _seconds(text: str) -> str:
     return text if text == UNKNOWN else f"{text} s"
 
 
+def index_table(source: Source) -> HtmlTable:
+    """The index with its components, and what refusals can have cost."""
+    report = source.report
+    names = list(report.index[0].components)
+    return HtmlTable(
+        "index",
+        f"Index {report.suite} and its components",
+        (
+            _VARIANT,
+            Column("Rank", "By the index; none where the baseline drifted or a component is incomplete"),
+            Column("Index ± 95 %", "Equal-weight mean of the components"),
+            Column("Repeat noise", "Standard error over repetitions of these very tasks, in points"),
+            *(Column(name, "Strict score of this component") for name in names),
+            _DIFFERENCE,
+            _P,
+            _DETECTABLE,
+            Column("Refused", "Equal-weight mean of the components' refusal rates"),
+            Column("Blocked", "The most that refusals can have cost"),
+        ),
+        [_index(source, place, row) for place, row in enumerate(report.index)],
+        notes=[f"{row.variant}: no index: {row.reason}." for row in report.index if row.reason],
+    )
+
+
+def _index(source: Source, place: int, row: IndexRow) -> list[Cell]:
+    at = f"/index/{place}"
+    half = row.sampling.half_width if row.sampling else None
+    return [
+        words(named(row.variant, row.role)),
+        figure(source, UNKNOWN if row.rank is None else str(row.rank), f"{at}/rank"),
+        figure(source, with_error(row.value, half), f"{at}/value", row.reason or ""),
+        figure(source, noise(row.repeat_noise), f"{at}/repeatNoise"),
+        *(
+            figure(source, percent(value), at + pointer("components", name))
+            for name, value in row.components.items()
+        ),
+        *_tested(source, row.shift, at, row.shift_reason or ""),
+        figure(source, percent(row.refusal.value), f"{at}/refusal/value", row.refusal.reason or ""),
+        figure(source, percent(row.blocked.value), f"{at}/blocked/value", row.blocked.reason or ""),
+    ]
+
+
 def scores_table(source: Source, ledger: LedgerEntry) -> HtmlTable:
     """Every score of a ledger with its errors and denominators."""
     return HtmlTable(
@@ -156,8 +200,8 @@ def scores_table(source: Source, ledger: LedgerEntry) -> HtmlTable:
             Column("First try", "As if no try had been replaced"),
             Column("By cluster", "Mean over clusters of tasks instead of tasks"),
             _DIFFERENCE,
-            Column("p", "Exact sign-flip test; of how many comparisons it is adjusted for (Holm)"),
-            Column("Detectable", "Smallest true difference that would mostly have been found, in points"),
+            _P,
+            _DETECTABLE,
             Column("Tasks", "Scored tasks"),
             Column("Clusters", "Tasks that share a source are one cluster: they are no independent evidence"),
             _COVERAGE,
