@@ -1,19 +1,16 @@
-"""A real run of the example tasks, scraped by a real Prometheus from its first Job on, its model priced."""
+"""A real run of the example tasks, scraped by a real Prometheus from its first Job on."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 
 from assay.api.evaluation_run import EvaluationRun
-from assay.api.price_sheet import ModelPrices, PriceSheet, PriceSource, Rates
-from assay.core.prices import Prices
 from demo.commands import apply
 from demo.install import RUN_NAMESPACE, SYSTEM_NAMESPACE
-from demo.kube import PODS, RUNS, Kube, Object, has_condition
+from demo.kube import PODS, RUNS, Kube, WaitTimeout, has_condition
 from demo.model_server import start_model_server
 from demo.run import MANIFESTS, accept_variants, publish_examples, read_manifests, run_spec
 from demo.runs import named
@@ -22,9 +19,7 @@ from scripts.dashboards.prometheus import Prometheus, scraping
 from scripts.dashboards.questions import View
 
 RUN_SECONDS = 420
-SETTLE_SECONDS = 3.0
-"""Scrapes that still come after the end."""
-MODEL = "scripted/solver"
+SCRAPE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +38,34 @@ def observed_run(target: Target, kube: Kube, scratch: Path, repetitions: int = 1
     manifests = read_manifests(MANIFESTS)
     ledger = publish_examples(target, kube)
     accept_variants(kube, manifests)
+    apply([one for one in manifests if one["kind"] == "ConfigMap"])
     (example,) = [one for one in manifests if one["kind"] == "EvaluationRun"]
     name = f"observed-{datetime.now(UTC):%H%M%S}"
-    sheet = _price_sheet()
     more = {
         **run_spec(target),
         "repetitions": repetitions,
         "parallelism": 4,
-        "priceSheet": {"digest": Prices(sheet).digest, "source": {"configMap": {"name": name}}},
+        "baseline": {"name": "nop"},
     }
     with scraping(scratch, _addresses(kube)) as prometheus:
         begun = time.time()
-        apply([_config_map(name, sheet), named(example, name, ledger, more)])
+        apply([named(example, name, ledger, more)])
         ended = kube.wait(
             RUNS, RUN_NAMESPACE, name, has_condition("Complete"), what="Complete", seconds=RUN_SECONDS
         )
-        time.sleep(SETTLE_SECONDS)
+        _await_end(prometheus, name)
         view = View(RUN_NAMESPACE, name, begun, time.time())
         yield Observed(prometheus, EvaluationRun.parse(ended), view)
+
+
+def _await_end(prometheus: Prometheus, run: str) -> None:
+    """Until a scrape has shown the run's end and its report."""
+    deadline = time.monotonic() + SCRAPE_SECONDS
+    query = f'assay_run_end_time_seconds{{run="{run}"}} and on (run) assay_run_priced_attempts'
+    while not prometheus.now(query):
+        if time.monotonic() > deadline:
+            raise WaitTimeout(f"no scrape has shown the end of run {run} in {SCRAPE_SECONDS} s")
+        time.sleep(0.3)
 
 
 def _addresses(kube: Kube) -> dict[str, list[str]]:
@@ -72,28 +77,3 @@ def _addresses(kube: Kube) -> dict[str, list[str]]:
         running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
         found[component] = [f"{pod['status']['podIP']}:{port}" for pod in running]
     return found
-
-
-def _price_sheet() -> PriceSheet:
-    """Prices for the scripted model, invented as it is."""
-    rates = Rates(input=Decimal("1.25"), output=Decimal(10))
-    return PriceSheet(
-        valid_on=datetime.now(UTC).date(),
-        source=PriceSource(
-            package="invented-for-a-scripted-model", version="1", data_digest=f"sha256:{0:064}"
-        ),
-        models=[
-            ModelPrices(model=model, priced_as=MODEL, provider="scripted", rates=rates)
-            for model in (MODEL, f"openai/{MODEL}")
-        ],
-    )
-
-
-def _config_map(name: str, sheet: PriceSheet) -> Object:
-    content = sheet.model_dump_json(by_alias=True, exclude_none=True)
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": RUN_NAMESPACE},
-        "data": {"prices.json": content},
-    }
