@@ -51,6 +51,10 @@ class PairRecords:
     run_uid: str | None
     source: RecordSource
     attempts: dict[tuple[str, int], Attempt] = field(default_factory=lambda: defaultdict(Attempt))
+    seen: dict[tuple[str, int, int], tuple[bytes, Place]] = field(default_factory=dict)
+    """Digest of each try's record by task, repetition and number, and where it stood."""
+    retained: dict[tuple[str, int], tuple[int, Place]] = field(default_factory=dict)
+    """The retained try of each attempt, and where it stood."""
     replaced: Replaced = field(default_factory=Replaced)
     tries: int = 0
     outcomes: Counter[OutcomeClass] = field(default_factory=Counter)
@@ -87,8 +91,6 @@ class Collection:
         self.called_models: set[str] = set()
         self.records = 0
         """Different records; a duplicate counts once."""
-        self._seen: dict[tuple[Pair, str, int, int], tuple[bytes, Place]] = {}
-        self._retained: dict[tuple[Pair, str, int], tuple[int, Place]] = {}
         self._fingerprints: dict[str, tuple[str | None, Place]] = {}
         self._resource_digests: dict[tuple[int | None, ...], str] = {}
 
@@ -105,18 +107,18 @@ class Collection:
         task = sys.intern(record.task)
         self._check_ledger(place, record)
         found = self._pair(place, pair, record)
-        if not self._is_new(place, pair, task, record):
+        if not _is_new(found, place, record):
             return
         self.records += 1
         cost = self._cost(record)
         attempt = found.attempts[task, record.repetition]
         if record.retained:
-            self._check_only_retained(place, pair, task, record)
+            _check_only_retained(found, place, record)
             attempt.kept = kept_of(record, cost)
         else:
             found.replaced.add(record, cost)
         if record.try_number == 1:
-            attempt.first_try = first_try_of(record)
+            attempt.first_try = None if record.retained else first_try_of(record)
             if record.started_at is not None:
                 found.starts.append(record.started_at)
         if record.try_number > attempt.last_try:
@@ -137,16 +139,13 @@ class Collection:
         found.agents.add((harness.agent, harness.agent_version))
         found.models.update(record.models)
         found.flags.update(record.flags)
-        found.judges.update(
-            ReadBy(one.criterion.value, one.model, one.prompt_digest) for one in record.judgements
-        )
+        for one in record.judgements:
+            found.judges.add(ReadBy(one.criterion.value, one.model, one.prompt_digest))
         if record.first_call_at is not None:
             found.first_call = min(found.first_call or record.first_call_at, record.first_call_at)
         elif record.retained and record.calls != []:
             found.calls_undated += 1
-        for call in record.calls or ():
-            if call.model is not None:
-                self.called_models.add(call.model)
+        self.called_models.update([call.model for call in record.calls or () if call.model is not None])
         if record.resources is not None:
             found.resources[task].add(self._resources(record.resources))
 
@@ -195,28 +194,29 @@ class Collection:
             )
         return found
 
-    def _is_new(self, place: Place, pair: Pair, task: str, record: AttemptRecord) -> bool:
-        content = hashlib.blake2b(content_of(record), digest_size=16).digest()
-        identity = (pair, task, record.repetition, record.try_number)
-        if identity not in self._seen:
-            self._seen[identity] = content, place
-            return True
-        known, first = self._seen[identity]
-        if known != content:
-            raise RecordsError(
-                f"{place}: try {record.try_number} of repetition {record.repetition} of task {task}, variant "
-                f"{pair.variant} disagrees with {first}: keep the record that manifest.json supports"
-            )
-        return False
 
-    def _check_only_retained(self, place: Place, pair: Pair, task: str, record: AttemptRecord) -> None:
-        number, first = self._retained.setdefault((pair, task, record.repetition), (record.try_number, place))
-        if number != record.try_number:
-            raise RecordsError(
-                f"{place}: retained is true for try {record.try_number} of repetition {record.repetition} of "
-                f"task {task}, variant {pair.variant}, and for try {number} at {first}: only one "
-                f"try can decide"
-            )
+def _is_new(found: PairRecords, place: Place, record: AttemptRecord) -> bool:
+    content = hashlib.blake2b(content_of(record), digest_size=16).digest()
+    identity = sys.intern(record.task), record.repetition, record.try_number
+    mine = content, place
+    known = found.seen.setdefault(identity, mine)
+    if known[0] != content:
+        raise RecordsError(
+            f"{place}: try {record.try_number} of repetition {record.repetition} of task {record.task}, "
+            f"variant {record.variant} disagrees with {known[1]}: keep the record that manifest.json supports"
+        )
+    return known is mine
+
+
+def _check_only_retained(found: PairRecords, place: Place, record: AttemptRecord) -> None:
+    attempt = sys.intern(record.task), record.repetition
+    number, first = found.retained.setdefault(attempt, (record.try_number, place))
+    if number != record.try_number:
+        raise RecordsError(
+            f"{place}: retained is true for try {record.try_number} of repetition {record.repetition} of "
+            f"task {record.task}, variant {record.variant}, and for try {number} at {first}: only one try "
+            "can decide"
+        )
 
 
 def _values(amounts: ResourceAmounts) -> tuple[int | None, ...]:

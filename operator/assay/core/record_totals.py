@@ -155,6 +155,8 @@ def _hacking(record: AttemptRecord) -> HackingVerdict:
 
 def _verdict(record: AttemptRecord, criterion: Criterion) -> JudgeVerdict | None:
     """A judge's answer. One judge that flags is enough; not applicable and error are no answer."""
+    if not record.judgements:
+        return None
     said = {one.verdict for one in record.judgements if one.criterion is criterion}
     for verdict in (JudgeVerdict.FLAGGED, JudgeVerdict.CLEAN):
         if verdict in said:

@@ -12,14 +12,16 @@ import pytest
 from assay.api.attempt_record import CallUsage
 from assay.api.evidence import TokenCounts
 from assay.api.price_sheet import ModelPrices, PriceSheet, PriceSource, Rates
-from assay.core.figures.attempts import VariantAttempts
+from assay.core.figures.attempts import VariantAttempts, collect
 from assay.core.figures.clustered import SamplingError, sampling_error
 from assay.core.figures.drift import Drift, drift
-from assay.core.figures.index import ComponentPlan, ComponentResult, index
+from assay.core.figures.holm import holm
+from assay.core.figures.index import ComponentPlan, ComponentResult, index, index_shift
 from assay.core.figures.known_means import known_mean
+from assay.core.figures.observations import HackingVerdict, Observation
 from assay.core.figures.paired import paired_shift
 from assay.core.figures.passk import pass_k
-from assay.core.figures.rates import Rate, suite_rate
+from assay.core.figures.rates import Rate, attempt_rates, suite_rate
 from assay.core.figures.repeat_noise import repeat_noise
 from assay.core.figures.scores import clusters_of, score, strict_scores
 from assay.core.figures.student import t_quantile
@@ -117,11 +119,20 @@ def p_values(found: Drift) -> Numbers:
 
 def baseline_drift() -> Numbers:
     found = drift(GIVEN["baseline"], GIVEN["baseline_day2"], 0.01)
-    return {"shift": found.shift, "repeat noise": found.repeat_noise, **p_values(found)}
+    return {
+        "shift": found.shift,
+        "repeat noise": found.repeat_noise,
+        **p_values(found),
+        "detectable": found.detectable.size,
+    }
 
 
 def cancelling_drift() -> Numbers:
     return p_values(drift(passes([3] * 15 + [0] * 15), passes([0] * 15 + [3] * 15), 0.01))
+
+
+def result(attempts: VariantAttempts) -> ComponentResult:
+    return ComponentResult(score(attempts), error_of(attempts), repeat_noise(attempts))
 
 
 def published_index() -> Numbers:
@@ -130,8 +141,56 @@ def published_index() -> Numbers:
         counts = [3] * (successes // 3) + [successes % 3]
         attempts = passes(counts + [0] * (total // 3 - len(counts)))
         suite[str(total)] = ComponentPlan(total // 3, 3)
-        results[str(total)] = ComponentResult(score(attempts), error_of(attempts), repeat_noise(attempts))
+        results[str(total)] = result(attempts)
     return {"index": index(suite, results).value}
+
+
+def first_tries() -> Numbers:
+    ledger = ledger_of("a", 2)
+    again = Observation("t000", "v", 0, reward=1.0, first_try_reward=None)
+    found = score(collect(ledger, [again, Observation("t000", "v", 1, 1.0, 1.0)])["v"])
+    return {
+        "strict": found.strict,
+        "first try": found.first_try_strict,
+        "first try valid": found.first_try_valid,
+    }
+
+
+def hacking() -> Numbers:
+    observations = [
+        Observation("t000", "v", 0, 0.0, hacking=HackingVerdict.FLAGGED),
+        Observation("t000", "v", 1, 1.0, hacking=HackingVerdict.CLEAN),
+        Observation("t001", "v", 0, 1.0, hacking=HackingVerdict.CLEAN),
+        Observation("t001", "v", 1, 0.0),
+    ]
+    found = collect(ledger_of("ab", 2), observations)["v"]
+    return {"strict": score(found).strict, "reward hacking": attempt_rates(found).reward_hacking.value}
+
+
+def adjusted() -> Numbers:
+    family = holm({"a": 0.01, "b": 0.04, "c": 0.03, "untested": None})
+    return {name: family[name].adjusted for name in "abc"}
+
+
+def two_components() -> Numbers:
+    suite = {name: ComponentPlan(8, 3) for name in ("first", "second")}
+    mine = {"first": GIVEN["candidate"], "second": GIVEN["baseline_day2"]}
+    theirs = dict.fromkeys(suite, GIVEN["baseline"])
+    own, base = (index(suite, {name: result(one) for name, one in found.items()}) for found in (mine, theirs))
+    shift = index_shift(own, base, {name: paired_shift(mine[name], theirs[name]) for name in suite})
+    assert own.interval is not None
+    assert shift.interval is not None
+    assert shift.sign_flip is not None
+    return {
+        "index": own.value,
+        "standard error": own.interval.standard_error,
+        "df": own.interval.degrees_of_freedom,
+        "half width": own.interval.half_width,
+        "repeat noise": own.repeat_noise,
+        "shift": shift.shift,
+        "shift half width": shift.interval.half_width,
+        "sign flip p": shift.sign_flip.p_value,
+    }
 
 
 def costs() -> Numbers:
@@ -172,6 +231,10 @@ COMPUTED: Mapping[str, Callable[[], Numbers]] = {
     "E4-drift": baseline_drift,
     "E4-cancelling": cancelling_drift,
     "E2": published_index,
+    "first-try": first_tries,
+    "hacking": hacking,
+    "holm": adjusted,
+    "two-components": two_components,
     "E5-cost": costs,
 }
 

@@ -11,6 +11,22 @@ from tests.unit.report.test_prices import call, sheet
 PAGE = (Path(__file__).parents[3] / "docs" / "figures.md").read_text()
 
 
+def test_the_example_of_a_replaced_try() -> None:
+    (block,) = re.findall(r"```replaced\n(.*?)```", PAGE, re.DOTALL)
+    calls = {
+        "a": call("m", input=1_000_000, cache_read=900_000, cache_write_5m=60_000, output=20_000),
+        "b": call("m", input=200_000, cache_read=0, cache_write_5m=0, output=5_000),
+    }
+    lost = record("t", calls=[calls["b"]], outcome="VerifierTimeout", reward=None, retained=False)
+    found = row(report([lost, record("t", try_number=2, calls=[calls["a"]])], sheet=sheet()))
+    cost, replaced, lost_tries = found.usage.cost_usd, found.replaced, found.rates.infrastructure
+    assert [line.split(maxsplit=1)[1] for line in block.strip().splitlines()] == [
+        f"mean {cost.mean} n {cost.n}",
+        f"tries {replaced.tries} usd {replaced.cost_usd.total:.2f}",
+        f"{lost_tries.count} of {lost_tries.n} tries",
+    ]
+
+
 def test_the_example_of_the_page() -> None:
     (block,) = re.findall(r"```cost E5\n(.*?)```", PAGE, re.DOTALL)
     *calls, unknown, mean = block.strip().splitlines()
