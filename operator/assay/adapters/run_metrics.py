@@ -56,6 +56,10 @@ class RunSeries:
         """Show a run; one of the same name that was shown before is gone."""
         self._views[view.run.metadata.namespace, view.run.metadata.name] = view
 
+    def shows(self, view: RunView) -> bool:
+        """Whether this very view is shown: its run exists, and no newer view has taken its place."""
+        return self._views.get((view.run.metadata.namespace, view.run.metadata.name)) is view
+
     def drop(self, namespace: str, name: str, uid: str) -> None:
         """Show nothing more of a deleted run; a newer one of its name stays."""
         view = self._views.get((namespace, name))

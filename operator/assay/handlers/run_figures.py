@@ -68,7 +68,7 @@ class RunFigures:
         Waits for a store that is away. What cannot be read is logged and not shown.
         """
         run = self._view.run
-        while self._view.totals is None and self._exists(run) and is_finished(run):
+        while self._view.totals is None and self._is_shown() and is_finished(run):
             try:
                 async with one_at_a_time:
                     await self._read(run)
@@ -87,7 +87,7 @@ class RunFigures:
         if run.status.report is not None:
             self._view.report = report_series(await self._report(run.status.report))
         await self._take(journal.records)
-        if self._exists(run):
+        if self._is_shown():
             self.show(run)
 
     async def _report(self, place: ReportPlace) -> Report:
@@ -107,6 +107,6 @@ class RunFigures:
             totals.take(records)
         self._view.totals = totals
 
-    def _exists(self, run: EvaluationRun) -> bool:
-        found = self._context.cache.runs(run.metadata.namespace).get(run.metadata.name)
-        return found is not None and found.metadata.uid == run.metadata.uid
+    def _is_shown(self) -> bool:
+        """False once the run is deleted, or goes on in a new loop with figures of its own."""
+        return self._context.metrics.run_series.shows(self._view)
