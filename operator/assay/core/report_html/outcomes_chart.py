@@ -66,8 +66,6 @@ def outcome_kind(outcome: OutcomeClass) -> str:
         return "graded"
     if rule.retained:
         return "the agent's own doing"
-    if rule.infrastructure:
-        return "infrastructure"
     if outcome in (OutcomeClass.VERIFIER_TIMEOUT, OutcomeClass.VERIFIER_CRASH, OutcomeClass.JUDGE_INCOMPLETE):
         return "verdict failed"
-    return "other"
+    return "infrastructure" if rule.infrastructure else "other"
