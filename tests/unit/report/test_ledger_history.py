@@ -152,3 +152,15 @@ def test_the_results_of_a_run_are_what_its_report_says() -> None:
     assert (result.ledger_digest, result.run_uid, result.follows_plan) == (FILE.digest, RUN.uid, True)
     assert result.baseline_result is not None
     assert (result.baseline_result.strict, result.baseline_result.complete) == (0.5, True)
+
+
+def test_the_baseline_is_found_by_its_fingerprint_whatever_the_reference_run_called_it() -> None:
+    mine = attempts({"a": [1], "b": [0]}, "baseline", ledger_digest=FILE.digest, variant_fingerprint=DIGEST)
+    given: dict[str, Any] = {"ledgers": [FILE], "baseline": "baseline"}
+    theirs = attempts({"a": [1], "b": [1]}, "old-name", ledger_digest=FILE.digest, variant_fingerprint=DIGEST)
+    (drift,) = report(mine, reference=theirs, **given).drift
+    assert (drift.shift, drift.attempts_reference) == (-0.5, 2)
+    another = [one.model_copy(update={"variant": "baseline", "variant_fingerprint": OTHER}) for one in theirs]
+    found = report(mine, reference=another, **given)
+    assert (found.drift, found.ranking.stopped) == ([], True)
+    assert "no records of this very baseline" in " ".join(found.ranking.reasons)
