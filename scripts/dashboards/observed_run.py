@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assay.api.evaluation_run import EvaluationRun
 from demo.commands import apply
-from demo.install import RUN_NAMESPACE, SYSTEM_NAMESPACE
+from demo.install import CHART, RUN_NAMESPACE, SYSTEM_NAMESPACE
 from demo.kube import PODS, RUNS, Kube, WaitTimeout, has_condition
 from demo.model_server import start_model_server
 from demo.run import MANIFESTS, accept_variants, publish_examples, read_manifests, run_spec
@@ -18,6 +18,7 @@ from demo.target import Target
 from scripts.dashboards.prometheus import Prometheus, scraping
 from scripts.dashboards.questions import View
 
+ALERTS = CHART / "alerts" / "assay.rules.yaml"
 RUN_SECONDS = 420
 SCRAPE_SECONDS = 60
 
@@ -47,7 +48,7 @@ def observed_run(target: Target, kube: Kube, scratch: Path, repetitions: int = 1
         "parallelism": 4,
         "baseline": {"name": "nop"},
     }
-    with scraping(scratch, _addresses(kube)) as prometheus:
+    with scraping(scratch, _addresses(kube), ALERTS) as prometheus:
         begun = time.time()
         apply([named(example, name, ledger, more)])
         ended = kube.wait(

@@ -39,6 +39,12 @@ class Prometheus:
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
         return self._ask("query_range", {"query": query, **times})
 
+    def rule_health(self) -> dict[str, str]:
+        """Health of each alert that is loaded: `ok` where it could be evaluated."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/rules", timeout=30) as answer:  # noqa: S310  as below
+            groups = json.load(answer)["data"]["groups"]
+        return {rule["name"]: rule["health"] for one in groups for rule in one["rules"]}
+
     def _ask(self, what: str, parameters: Mapping[str, str]) -> list[Sample]:
         # One of the addresses that a person gives, or our own on loopback.
         address = f"{self.url}/api/v1/{what}?{urlencode(parameters)}"
@@ -51,12 +57,18 @@ class Prometheus:
 
 
 @contextmanager
-def scraping(folder: Path, jobs: Mapping[str, Sequence[str]]) -> Iterator[Prometheus]:
-    """Scrapes the addresses of each job every second; ready when each has been scraped."""
+def scraping(
+    folder: Path, jobs: Mapping[str, Sequence[str]], rules: Path | None = None
+) -> Iterator[Prometheus]:
+    """Scrapes each job's addresses and evaluates `rules` every second; ready when each has been scraped."""
     listed = [
         {"job_name": name, "static_configs": [{"targets": list(targets)}]} for name, targets in jobs.items()
     ]
-    settings = {"global": {"scrape_interval": "1s"}, "scrape_configs": listed}
+    settings = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "scrape_configs": listed,
+        "rule_files": [str(rules)] if rules else [],
+    }
     (folder / "prometheus.yml").write_text(json.dumps(settings))
     listen = f"127.0.0.1:{_free_port()}"
     command = [

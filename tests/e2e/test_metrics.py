@@ -63,6 +63,14 @@ def test_a_finished_run_is_counted_by_outcome(bench: Bench, observed: Observed) 
     assert by_variant == {row.variant: row.planned for row in observed.run.status.vector}
 
 
+def test_every_alert_can_be_evaluated_and_a_healthy_run_raises_none(observed: Observed) -> None:
+    health = observed.prometheus.rule_health()
+    assert len(health) == 6
+    assert set(health.values()) == {"ok"}
+    # Runs of other tests may have cause for alerts.
+    assert observed.prometheus.now(f'ALERTS{{run="{observed.view.run}"}}') == []
+
+
 def test_scores_are_those_of_the_status(observed: Observed) -> None:
     query = f'assay_run_score_ratio{{run="{observed.view.run}",measure="strict"}}'
     scraped = {one["metric"]["variant"]: float(one["value"][1]) for one in observed.prometheus.now(query)}
