@@ -130,7 +130,10 @@ def test_prices_are_built_reviewed_and_used(tmp_path: Path) -> None:
         assert report["vector"][0]["usage"]["costUsd"]["mean"] == "4"
         assert report["prices"]["reviewed"] is reviewed
         assert ("no person has reviewed the price sheet" in report["reasonsAgainst"]) is not reviewed
-        assert run("prices", "review", sheet, "--by", "Ada").exit_code == 0
+        signed = run("prices", "review", sheet, "--by", "Ada")
+        assert signed.exit_code == 0
+        scored = json.loads(run("score", path, "--prices", sheet, "--format", "json").stdout)
+        assert f"digest: {scored['prices']['digest']}" in signed.stderr, "what a run has to name"
 
 
 def test_prices_of_an_unknown_model_are_refused(tmp_path: Path) -> None:

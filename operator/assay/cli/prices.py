@@ -78,6 +78,7 @@ def review(
         reviewed = read_price_sheet(sheet).model_copy(update={"reviewed": PriceReview(by=by, on=day)})
         _write(reviewed, sheet)
     _show(reviewed)
+    _how_to_name(reviewed, sheet)
 
 
 def _write(sheet: PriceSheet, path: Path) -> None:
@@ -121,3 +122,15 @@ def _show(sheet: PriceSheet) -> None:
         f"USD per million tokens on {sheet.valid_on}, from {sheet.source.package} {sheet.source.version}"
     )
     typer.echo(f"digest\t{digest_of(sheet)}")
+
+
+def _how_to_name(sheet: PriceSheet, path: Path) -> None:
+    """How a run uses the sheet: the digest changes with every edit, so it is printed anew each time."""
+    console.print(
+        f"for a run: kubectl create configmap prices --from-file=prices.json={path}, then\n"
+        "  priceSheet:\n"
+        f"    digest: {digest_of(sheet)}\n"
+        "    source: {configMap: {name: prices}}",
+        markup=False,
+        soft_wrap=True,
+    )
