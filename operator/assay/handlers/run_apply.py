@@ -157,8 +157,10 @@ class Applier:
             body["spec"] = {"activeDeadlineSeconds": 1}
         record = action.record
         log.info(
-            "Job %s: %s%s: %s",
+            "Job %s: ledger %s, task %s, variant %s, repetition %d, try %d: %s%s: %s",
             record.job_name,
+            *record.key,
+            record.try_number,
             record.outcome.value,
             ", ended" if action.end else "",
             record.reason,
