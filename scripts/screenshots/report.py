@@ -21,6 +21,7 @@ from demo.install import RUN_NAMESPACE
 from demo.kube import RUNS, Kube
 from localcluster import debian
 from scripts.screenshots.browser import COMMAND
+from scripts.screenshots.report_run import made_run
 
 WIDTH, HEIGHT = 1280, 800
 LARGEST_PAGE = 64 << 20
@@ -30,7 +31,7 @@ _OF_A_TRY = re.compile(r"(.*/try-\d+/[0-9a-f-]{36}/)manifest\.json")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """What can be chosen."""
-    parser.add_argument("--run", help="name of an ended run; absent = the newest with a report")
+    parser.add_argument("--run", help="name of an ended run; absent = one is made")
     parser.add_argument("--namespace", default=RUN_NAMESPACE, help="namespace of the run")
     parser.add_argument("--pages", type=Path, help="a folder with report.html and attempt.html instead")
 
@@ -51,21 +52,9 @@ def fetch_pages(namespace: str, name: str | None, folder: Path) -> None:
     """Write the stored report of a run, and the page of one of its attempts. Raises DemoError."""
     target = targets.choose()
     with Kube(target.kubeconfig) as kube:
-        run = _run(kube, namespace, name)
+        run = EvaluationRun.parse(kube.get(RUNS, namespace, name)) if name else made_run(target, kube)
     settings = S3Settings.from_env({**os.environ, **target.storage.environment()})
     asyncio.run(_fetch(run, settings, folder))
-
-
-def _run(kube: Kube, namespace: str, name: str | None) -> EvaluationRun:
-    runs = [EvaluationRun.parse(body) for body in kube.items(RUNS, namespace)]
-    found = [
-        run
-        for run in runs
-        if run.status.report and run.status.report.html_key and name in (None, run.metadata.name)
-    ]
-    if not found:
-        raise DemoError(f"no run {name or ''} with a report.html in {namespace}", "python -m demo run")
-    return max(found, key=lambda run: str(run.status.completed_at))
 
 
 async def _fetch(run: EvaluationRun, settings: S3Settings, folder: Path) -> None:
