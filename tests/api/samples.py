@@ -102,6 +102,7 @@ def run() -> Object:
             "repetitions": 3,
             "parallelism": 4,
             "budget": {"usd": "500.00"},
+            "priceSheet": {"digest": DIGEST, "source": {"configMap": {"name": "prices"}}},
             "retryLimits": {"infrastructure": 1, "disruption": 2, "verification": 1, "refusal": 0},
             "deadlines": {
                 "pendingSeconds": 60,

@@ -139,6 +139,7 @@ def test_defaults_of_a_run(api: Api) -> None:
         "parallelism": 10,
         "minCoveragePercent": 100,
         "suspend": False,
+        "suspendPolicy": "Drain",
     }
 
 

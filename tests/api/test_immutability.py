@@ -42,6 +42,7 @@ RUN_CHANGES: dict[str, Any] = {
     "suite": {"name": "index", "version": "2.0"},
     "repetitions": 4,
     "budget": {"usd": "501.00"},
+    "priceSheet": {"digest": "sha256:" + "b" * 64, "source": {"configMap": {"name": "two", "key": "x"}}},
     "retryLimits": {"infrastructure": 2},
     "deadlines": {"pendingSeconds": 61, "uploadSeconds": 60},
     "placement": {"nodeSelector": {"pool": "other"}},

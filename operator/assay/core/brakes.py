@@ -44,7 +44,8 @@ def brakes(
     """The brakes from every attempt's recorded tries, its state, and the attempts with a live try."""
     if all(isinstance(state, Scored | Invalid) for state in states.values()):
         return Brakes()
-    large = len(plan.attempts) > FIRST_ATTEMPTS
+    may_begin = budget.attempts if budget and budget.attempts is not None else len(plan.attempts)
+    large = min(may_begin, len(plan.attempts)) > FIRST_ATTEMPTS
     first = first_attempts(records.values(), resumed_at) if large else []
     tasks = sum(len(ledger.tasks) for ledger in plan.ledgers.values())
     halts = (state.last for state in states.values() if isinstance(state, Halts))

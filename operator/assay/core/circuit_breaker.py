@@ -48,10 +48,10 @@ def shape(reason: str) -> str:
 
 
 def _first_telling(records: Sequence[TryRecord], resumed_at: datetime | None) -> TryRecord | None:
-    return next((one for one in records if _tells(one) and not _is_past(one, resumed_at)), None)
+    return next((one for one in records if tells(one) and not _is_past(one, resumed_at)), None)
 
 
-def _tells(record: TryRecord) -> bool:
+def tells(record: TryRecord) -> bool:
     """Whether the end of the try says whether the run works at all."""
     if record.rule.disposition in (Disposition.STOP_RUN, Disposition.WAIT) or not record.rule.counted:
         return False

@@ -13,6 +13,7 @@ from functools import partial
 from assay.api.evaluation_run import Budget
 from assay.core.attempts import AttemptState, Invalid, NextTry, Scored, attempt_state
 from assay.core.brakes import Brakes, brakes
+from assay.core.circuit_breaker import tells
 from assay.core.classify import AskStorage, Ended, EndNow, Live, TryState, classify, stopped, stuck
 from assay.core.names import job_name
 from assay.core.observation import JobEvent, JobView, PodView
@@ -333,6 +334,8 @@ def _dispatch(
         begins = step.number == 1
         if len(creations) >= free or name in observed.conflicts or (begins and fresh == 0):
             continue
+        if brake.proving and not begins and (tries.live or creations) and tells(tries.records[key][-1]):
+            continue  # the others may say the same: no attempt spends its limit on a fault of the run
         if not slots.take(key.variant):
             continue
         if begins and fresh is not None:

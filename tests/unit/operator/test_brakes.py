@@ -115,6 +115,13 @@ class TestCircuitBreaker:
     def test_until_something_is_known_first_tries_come_first_so_that_no_limit_is_spent(self) -> None:
         (failed, *_) = failures(count=1)
         assert (failed.key, 2) not in created(decide([failed]))
+        working = live(PLAN.attempts[-1])
+        tried = failures(count=9)
+        assert all(number == 1 for _, number in created(decide(tried, observed=working, parallelism=50)))
+        every = [record(key, INFRA if at < 9 else DISRUPTED) for at, key in enumerate(PLAN.attempts)]
+        assert {number for _, number in created(decide(every, parallelism=50))} == {2}, (
+            "nothing else can tell"
+        )
         proven = [*failures(count=1), *failures(GRADED)[1:]]
         assert created(decide(proven))[0] == (failed.key, 2)
 
