@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from assay.adapters.journal_store import JournalStore, JournalSuperseded, add_ledger_runs, list_ledger_runs
 from assay.adapters.s3 import AsyncS3Store, S3Settings, StorageUnavailable
-from assay.api.journal import LedgerRun, OpeningLedger, OpeningVariant
+from assay.api.journal import LedgerRun, Opening, OpeningLedger, OpeningVariant
 from assay.core.journal_check import ChainCheck, ChainReport
 from assay.core.segments import JournalError
 from tests.fixtures.s3 import S3Server, bucket, mortal_s3, new_bucket, s3_server  # noqa: F401  fixtures
@@ -45,6 +45,27 @@ async def test_a_journal_is_read_as_it_was_written(store: AsyncS3Store, bucket: 
     assert len(again.records) == 70
     found = await report(reader, journal.head.digest if journal.head else None)
     assert (found.problems, found.segments, found.entries) == ((), 36, 70)
+
+
+async def test_what_the_journal_said_first_is_found_behind_compactions(
+    store: AsyncS3Store,
+    bucket: str,  # noqa: F811
+) -> None:
+    """It says that the ledger was frozen before the first call, also after a restart."""
+    writer = JournalStore(store, bucket, PREFIX, RUN_UID)
+    assert await writer.opening() is None
+    journal = await writer.take_over(1, "pod")
+    ledger = OpeningLedger(name="ledger", digest=DIGEST, plan_digest=DIGEST, repetitions=1)
+    variants = [OpeningVariant(name="oracle", fingerprint=DIGEST)]
+    opening = Opening(run_name="run", namespace="evals", ledgers=[ledger], variants=variants)
+    await writer.write(journal, journal.next_segment((), NOW, opening))
+    for number in range(35):
+        await writer.write(journal, journal.next_segment([record(number)], NOW + timedelta(seconds=number)))
+        if (draft := journal.next_compaction(NOW)) is not None:
+            await writer.write(journal, draft)
+    found = await JournalStore(store, bucket, PREFIX, RUN_UID).opening()
+    assert found is not None
+    assert (found.written_at, found.opening) == (NOW, opening)
 
 
 async def test_of_two_operators_at_once_the_newer_one_has_the_journal(
