@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from assay.api.report import IndexRow, Report, Row, ShiftFigures
-from assay.core.report_cells import percent
+from assay.core.report_cells import percent, with_error
 
 ALPHA = 0.05
 
@@ -48,6 +48,16 @@ def no_answer(report: Report) -> str:
         return f"Nothing is compared: there is no variant beside the baseline {report.baseline}."
     reason = next((row.shift_reason for row in candidates if row.shift_reason), "no shift is known")
     return f"Nothing is compared: {reason}."
+
+
+def best_score(report: Report) -> str:
+    """The headline of a report that compares nothing: its highest score; empty where there is none."""
+    known = [row for row in report.vector if row.role != "sentinel" and row.score.strict is not None]
+    if not known:
+        return ""
+    best = max(known, key=lambda row: row.score.strict or 0.0)
+    half = best.sampling.interval.half_width if best.sampling and best.sampling.interval else None
+    return f"{best.variant} scores {with_error(best.score.strict, half)} on {best.ledger}"
 
 
 def noise_of(shift: ShiftFigures | None) -> tuple[Noise, str]:

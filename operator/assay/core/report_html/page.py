@@ -14,7 +14,7 @@ from markupsafe import Markup
 from assay.api.attempt_record import AttemptRecord
 from assay.api.report import IndexRow, LedgerEntry, Report, Row
 from assay.core.report_html import charts
-from assay.core.report_html.answer import Answer, answers, no_answer
+from assay.core.report_html.answer import Answer, answers, best_score, no_answer
 from assay.core.report_html.drawing import Chart
 from assay.core.report_html.fingerprint import fingerprint
 from assay.core.report_html.grid import Grid, grid
@@ -85,6 +85,7 @@ def report_page(source: Source, records: Iterable[AttemptRecord]) -> str:
         answers=found,
         first=_first(found, scopes),
         no_answer=no_answer(report),
+        best_score=best_score(report),
         scopes=scopes,
         rates=rates_table(source),
         outcomes=outcomes_table(source),
