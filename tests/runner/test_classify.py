@@ -202,3 +202,29 @@ def test_unknown_tokens_stay_unknown_in_the_sum() -> None:
     assert total_tokens([known, known]) == TokenCounts(input=10, output=4)
     assert total_tokens([known, TokenCounts(input=1)]).output is None
     assert total_tokens([]) == TokenCounts()
+
+
+HUNG = Failure("VerifierTimeoutError", "Verifier execution timed out after 600 seconds", VERIFIER)
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome", "graded_as"),
+    [
+        (ran(verdict=CRASHED), O.VERIFIER_CRASH, O.GRADED),
+        (ran(failures=[LATE, HUNG], verdict=None), O.VERIFIER_TIMEOUT, O.GRADED),
+        (with_model(calls=[REFUSAL, OTHER], verdict=CRASHED), O.VERIFIER_CRASH, O.REFUSED_FALLBACK),
+        (ran(cancelled=True, verdict=None), O.DISRUPTED, O.GRADED),
+        (
+            with_model(calls=[OK, fault(429, O.PROVIDER_RATE_LIMITED)], cancelled=True, verdict=None),
+            O.DISRUPTED,
+            O.PROVIDER_RATE_LIMITED,
+        ),
+        (ran(), O.GRADED, None),
+        (ran(cancelled=True, verdict=None, verifier_started=False), O.DISRUPTED, None),
+    ],
+)
+def test_what_the_class_would_have_been_with_a_verdict(
+    facts: Facts, outcome: OutcomeClass, graded_as: OutcomeClass | None
+) -> None:
+    proposal = classify(facts)
+    assert (proposal.outcome, proposal.graded_as) == (outcome, graded_as)
