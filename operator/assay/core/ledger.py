@@ -191,7 +191,7 @@ def _check_whole(header: LedgerHeader, tasks: Sequence[TaskLine]) -> None:
         if (mode := header.plan.verifier_mode) and task.verifier_mode.value != mode:
             raise LedgerFileError(
                 number,
-                f"verifierMode of task {task.id} is {task.verifier_mode.value}, the header's plan says {mode}",
+                f"verifierMode of task {task.id} is {task.verifier_mode.value}, the plan says {mode}",
             )
         for fact in unknown_facts(task):
             if fact not in header.allow_unknown:

@@ -22,7 +22,6 @@ from assay.core.task_checks import Refusal, TaskSource, check_task
 from assay.core.task_file import TaskFileError, parse_task_file
 from assay.core.upstream import Upstream, compare_upstream, stale_refusal
 
-
 _STATED = {
     "licence": "licence",
     "difficulty": "difficulty",
