@@ -86,8 +86,10 @@ def save(title: str, lines: list[Text], picture: Path) -> None:
             console.print(line, soft_wrap=True)
         drawing = console.export_svg(title=title)
         page = Path(scratch) / "view.html"
-        page.write_text(f"<!doctype html><meta charset=utf-8><style>body{{margin:0}}</style>{drawing}")
-        save_picture(page, picture, PICTURE_WIDTH)
+        page.write_text(
+            f"<!doctype html><meta charset=utf-8><style>body{{margin:0}}svg{{display:block}}</style>{drawing}"
+        )
+        save_picture(page, picture, PICTURE_WIDTH, height=1)
 
 
 def _line(screen: pyte.Screen, number: int) -> Text:

@@ -33,3 +33,4 @@ def test_a_line_of_ten_megabytes_becomes_one_of_the_asked_length() -> None:
 def test_what_is_left_out_is_counted() -> None:
     assert shortened("a" * 150, 100) == "a" * 100 + "\n… 50 more characters; --json prints all"
     assert shortened("short", 100) == "short"
+    assert shortened("prompt$\n\n \n\n\nnext\n\nlast", 100) == "prompt$\n\nnext\n\nlast"

@@ -156,7 +156,8 @@ def _print(attempt: _Attempt) -> None:
         judged = f", judges try {record.verifies} again" if record.verifies else ""
         line("")
         line(f"try {record.try_number}: {record.outcome.value}{reward}, {one.fate}{judged}", "bold")
-        line(f"  why       {record.reason or one.meaning}")
+        if record.reason:
+            line(f"  why       {record.reason}")
         line(f"  means     {one.meaning}; {one.follows}")
         line(f"  ended     {record.ended_at:%Y-%m-%d %H:%M:%S} UTC")
         line(f"  pod       Job {record.job_name}, pod UID {record.pod_uid or 'unknown'}")

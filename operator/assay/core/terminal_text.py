@@ -1,7 +1,9 @@
 """Text from outside, made safe to print: it cannot move the cursor, change colours or reorder a line."""
 
+import re
 import unicodedata
 
+_EMPTY_LINES = re.compile(r"\n([ \t]*\n){2,}")
 _KEPT = frozenset("\n\t")
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 """Controls, format characters (bidirectional marks among them), surrogates, line and paragraph separators."""
@@ -22,10 +24,14 @@ def one_line(text: str, limit: int) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """`printable` text of at most `limit` characters; says how many were left out."""
+    """`printable` text of at most `limit` characters; says how many were left out.
+
+    Of several empty lines one stays: what an agent saw is often a whole screen with nothing on it.
+    """
+    shown = _EMPTY_LINES.sub("\n\n", printable(text[:limit]))
     if len(text) <= limit:
-        return printable(text)
-    return f"{printable(text[:limit])}\n… {len(text) - limit:,} more characters; --json prints all"
+        return shown
+    return f"{shown}\n… {len(text) - limit:,} more characters; --json prints all"
 
 
 def _shown(character: str) -> str:
