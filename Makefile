@@ -61,7 +61,7 @@ images: $(READY) ## build what changed and push it to the cluster's registry
 
 bench: $(READY) ## the figures that README quotes
 	@$(MAKE) --no-print-directory cluster-up images
-	@$(LOCALCLUSTER) shell -- $(CURDIR)/$(PY) -m benchmarks
+	@$(CURDIR)/$(PY) -m benchmarks
 
 lock: $(READY) ## resolve the dependencies anew and pin them with hashes
 	@scripts/lock
