@@ -148,7 +148,7 @@ def stopped(job: JobView, pod: PodView | None, now: datetime) -> TryRecord:
 
 def stuck(pod: PodView | None, now: datetime) -> WaitingFor | None:
     """What a pod that should be gone by now waits for; None for any other."""
-    if pod is None or pod.gone_by is None or now < pod.gone_by + timedelta(seconds=STUCK_SECONDS):
+    if pod is None or pod.gone or pod.gone_by is None or now < pod.gone_by + timedelta(seconds=STUCK_SECONDS):
         return None
     words = (
         f"pod {pod.name} should have been gone at {pod.gone_by:%H:%M:%S} UTC: if its node "
@@ -179,7 +179,7 @@ _MUTATED = Cause(
 def _live(
     job: JobView, pod: PodView | None, event: JobEvent | None, terms: TryTerms, now: datetime, ending: bool
 ) -> TryState:
-    if ending or (pod is not None and pod.deleting):
+    if ending or (pod is not None and pod.deleting and not pod.gone):
         by = pod.gone_by + timedelta(seconds=STUCK_SECONDS) if pod and pod.gone_by else None
         return Live(stuck(pod, now) or WaitingFor(Waiting.ENDING), by if by and by > now else None)
     waiting = waiting_for(job, pod, event)

@@ -306,6 +306,13 @@ class TestDispatch:
             assert one.waiting.reason is Waiting.STUCK_TERMINATING
             assert FIRST not in {key for key, _ in created(decision)}
 
+    def test_a_job_that_its_queue_took_back_waits_there_however_its_pod_went(self) -> None:
+        job = make.job_view(FIRST, suspended=True)
+        went = make.pod_view(job, deleting=True, gone_by=make.later(10), gone_at=make.later(11))
+        (one,) = decide(Observed({job.name: job}, {job.name: (went,)})).live
+        assert one.waiting is not None
+        assert one.waiting.reason is Waiting.QUEUED
+
     def test_nothing_is_made_while_storage_or_gateway_are_away(self) -> None:
         assert decide(Observed(), hold="S3 is away").actions == ()
 
