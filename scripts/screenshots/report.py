@@ -1,20 +1,21 @@
-"""Pictures of a run's report and of one of its attempts, as the operator and `assay report` made them."""
+"""Pictures of a run's report and of one of its attempts, as `assay report` makes them."""
 
 import asyncio
 import os
 import re
 import tempfile
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from playwright.sync_api import Browser, sync_playwright
 from rich.console import Console
 
+from assay.adapters.report_page import page_of_files
 from assay.adapters.s3 import AsyncS3Store, S3Settings
 from assay.adapters.try_evidence import S3Place, read_try
 from assay.api.evaluation_run import EvaluationRun
-from assay.core.report_html.attempt_page import attempt_page
+from assay.core.report_html.attempt_page import TryFiles, attempt_page
 from demo import target as targets
 from demo.errors import DemoError
 from demo.install import RUN_NAMESPACE
@@ -24,7 +25,7 @@ from scripts.screenshots.browser import COMMAND
 from scripts.screenshots.report_run import made_run
 
 WIDTH, HEIGHT = 1280, 800
-LARGEST_PAGE = 64 << 20
+LARGEST = 64 << 20
 #: Harbor writes a manifest.json of its own among the artefacts.
 _OF_A_TRY = re.compile(r"(.*/try-\d+/[0-9a-f-]{36}/)manifest\.json")
 
@@ -49,7 +50,7 @@ def take(chosen: Namespace, folder: Path) -> None:
 
 
 def fetch_pages(namespace: str, name: str | None, folder: Path) -> None:
-    """Write the stored report of a run, and the page of one of its attempts. Raises DemoError."""
+    """Write the page of a run's stored report, and that of one of its attempts. Raises DemoError."""
     target = targets.choose()
     with Kube(target.kubeconfig) as kube:
         run = EvaluationRun.parse(kube.get(RUNS, namespace, name)) if name else made_run(target, kube)
@@ -59,23 +60,37 @@ def fetch_pages(namespace: str, name: str | None, folder: Path) -> None:
 
 async def _fetch(run: EvaluationRun, settings: S3Settings, folder: Path) -> None:
     place = run.status.report
-    if place is None or place.html_key is None:
-        raise DemoError(f"run {run.metadata.name} has no report.html")
+    if place is None:
+        raise DemoError(f"run {run.metadata.name} has no report")
     store = AsyncS3Store(settings)
     try:
-        page = await store.get_bytes(place.bucket, place.html_key, LARGEST_PAGE)
-        (folder / "report.html").write_bytes(page)
+        beside = PurePosixPath(place.key).parent
+        for name in ("report.json", "attempts.jsonl"):
+            content = await store.get_bytes(place.bucket, str(beside / name), LARGEST)
+            (folder / name).write_bytes(content)
+        at = f"s3://{place.bucket}/{beside}"
+        page = page_of_files(
+            folder / "report.json",
+            [folder / "attempts.jsonl"],
+            f"{at}/report.json",
+            [f"{at}/attempts.jsonl"],
+        )
+        (folder / "report.html").write_text(page)
         prefix = f"{run.status.evidence_prefix or ''}attempts/"
         keys = [one.key for one in await store.list_keys(place.bucket, prefix)]
-        for found in filter(None, map(_OF_A_TRY.fullmatch, sorted(keys))):
-            files = await read_try(S3Place(store, f"s3://{place.bucket}/{found[1]}"))
-            # One in which everything has something to show.
-            if files.manifest.result.model_calls and any("trajectory" in path for path in files.contents):
-                (folder / "attempt.html").write_text(attempt_page(files))
-                return
-        raise DemoError(f"no attempt of run {run.metadata.name} has a trajectory and model calls")
+        tries = [
+            await read_try(S3Place(store, f"s3://{place.bucket}/{found[1]}"))
+            for found in filter(None, map(_OF_A_TRY.fullmatch, sorted(keys)))
+        ]
+        (folder / "attempt.html").write_text(attempt_page(max(tries, key=_to_show)))
     finally:
         await store.close()
+
+
+def _to_show(files: TryFiles) -> tuple[float, int]:
+    """How much there is to see of a try: one that passed, with many calls."""
+    result = files.manifest.result
+    return (result.reward or 0.0) * bool(result.model_calls), result.model_calls or 0
 
 
 def save_pictures(pages: Path, folder: Path) -> None:

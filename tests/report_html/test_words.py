@@ -65,8 +65,8 @@ def test_noise_is_judged_by_the_adjusted_p_of_the_exact_test(
     [
         (1.0, "candidate is better than baseline by 50.0 points"),
         (0.0, "candidate is worse than baseline by 50.0 points"),
-        (0.5, "candidate scores the same as baseline"),
-        (0.5002, "candidate scores the same as baseline"),
+        (0.5, "candidate scored the same as baseline"),
+        (0.5002, "candidate scored the same as baseline"),
     ],
 )
 def test_what_rounds_to_nothing_is_not_called_better(candidate: float, headline: str) -> None:
@@ -77,6 +77,16 @@ def test_what_rounds_to_nothing_is_not_called_better(candidate: float, headline:
     ]
     (found,) = answers(report(records, baseline="baseline"))
     assert found.headline == headline
+
+
+def test_what_may_be_noise_is_not_called_better() -> None:
+    records = [
+        *attempts({"a": [0.0], "b": [0.0]}, "baseline"),
+        *attempts({"a": [1.0], "b": [0.0]}, "candidate"),
+    ]
+    (found,) = answers(report(records, baseline="baseline"))
+    assert found.headline == "candidate scored 50.0 points more than baseline"
+    assert found.noise is Noise.UNKNOWN
 
 
 def test_nobody_on_the_front_is_beaten() -> None:

@@ -15,7 +15,7 @@ class Noise(StrEnum):
 
     MORE = "More than noise"
     WITHIN = "Could be noise"
-    UNKNOWN = "Cannot tell"
+    UNKNOWN = "Cannot tell from noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _answer(scope: str, row: Row | IndexRow, shift: ShiftFigures, scores: str, p
         scope=scope,
         candidate=row.variant,
         baseline=shift.baseline,
-        headline=_headline(row.variant, shift.baseline, size),
+        headline=_headline(row.variant, shift.baseline, size, noise),
         scores=scores,
         noise=noise,
         why=". ".join(_reasons(shift, noise, why)) + ".",
@@ -117,13 +117,16 @@ def _answer(scope: str, row: Row | IndexRow, shift: ShiftFigures, scores: str, p
     )
 
 
-def _headline(candidate: str, baseline: str, size: float) -> str:
-    # What rounds to nothing must not be called better.
+def _headline(candidate: str, baseline: str, size: float, noise: Noise) -> str:
+    # Neither what rounds to nothing nor what may be noise is called better: then it says what was seen.
     points = round(100 * size, 1)
     if points == 0:
-        return f"{candidate} scores the same as {baseline}"
-    word = "better" if points > 0 else "worse"
-    return f"{candidate} is {word} than {baseline} by {abs(points):.1f} points"
+        return f"{candidate} scored the same as {baseline}"
+    if noise is Noise.MORE:
+        word = "better" if points > 0 else "worse"
+        return f"{candidate} is {word} than {baseline} by {abs(points):.1f} points"
+    word = "more" if points > 0 else "fewer"
+    return f"{candidate} scored {abs(points):.1f} points {word} than {baseline}"
 
 
 def _reasons(shift: ShiftFigures, noise: Noise, why: str) -> Sequence[str]:

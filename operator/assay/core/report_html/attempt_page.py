@@ -144,7 +144,7 @@ def _shown(path: str, found: Trajectory) -> ShownTrajectory:
             step,
             cut(step.message, most),
             cut(step.reasoning, most),
-            [(call.name, cut(call.arguments, most)) for call in step.calls[:50]],
+            [(call.name, cut(_readable(call.arguments), most)) for call in step.calls[:50]],
             [cut(one, most) for one in step.observations[:50]],
         )
         texts = (shown.message, shown.reasoning, *(one for _, one in shown.calls), *shown.observations)
@@ -156,6 +156,20 @@ def _shown(path: str, found: Trajectory) -> ShownTrajectory:
     elif left <= 0:
         note = f"The texts are too long for one page: those of the last steps are in {path} alone."
     return ShownTrajectory(path, found, steps, note)
+
+
+def _readable(arguments: str) -> str:
+    """The arguments of a tool call, one a line, with line breaks as the tool got them."""
+    try:
+        found = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, RecursionError):
+        return arguments
+    if not isinstance(found, dict):
+        return arguments
+    return "\n".join(
+        f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+        for name, value in found.items()
+    )
 
 
 def _texts(files: TryFiles, prefix: str) -> Iterator[ShownFile]:

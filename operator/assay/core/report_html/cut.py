@@ -19,6 +19,8 @@ class CutText:
 def cut(text: str, most: int = MAX_TEXT) -> CutText:
     """The beginning and the end of a text; the end tells how it went. Lines that go on for ever are cut."""
     notes = []
+    # A terminal's empty lines below its last one.
+    text = text.rstrip()
     if len(text) > most:
         notes.append(f"{len(text) - most:,} of {len(text):,} characters in the middle are left out")
         half = most // 2

@@ -32,6 +32,7 @@ class GridRow:
 
     task: str
     cluster: str
+    short_cluster: str
     new_cluster: bool
     cells: Sequence[GridCell | None]
     differs: bool
@@ -57,9 +58,23 @@ def grid(report: Report, ledger: LedgerEntry, tries: Tries) -> Grid:
     for task in tasks:
         cluster = ledger.task_clusters[task]
         cells = [_cell(report.vector[place], place, task, ledger.repetitions, tries) for place in places]
-        rows.append(GridRow(task, cluster, cluster != before, cells, len({cell.value for cell in cells}) > 1))
+        rows.append(
+            GridRow(
+                task,
+                cluster,
+                _short(cluster),
+                cluster != before,
+                cells,
+                len({cell.value for cell in cells}) > 1,
+            )
+        )
         before = cluster
     return Grid(ledger.name, [report.vector[place].variant for place in places], rows, ledger.repetitions)
+
+
+def _short(cluster: str) -> str:
+    """A cluster's name with commits as short as people write them."""
+    return re.sub(r"[0-9a-f]{20,}", lambda found: f"{found[0][:10]}…", cluster)
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
