@@ -156,7 +156,7 @@ def container(name: str, **changes: Any) -> ContainerView:
 def ended(name: str, exit_code: int = 0, reason: str = "", **changes: Any) -> ContainerView:
     """A container that has ended."""
     why = reason or ("Error" if exit_code else "Completed")
-    return container(name, finished_at=later(60), exit_code=exit_code, reason=why, **changes)
+    return container(name, **{"finished_at": later(60), "exit_code": exit_code, "reason": why} | changes)
 
 
 def pod_view(job: JobView, *containers: ContainerView, **changes: Any) -> PodView:

@@ -104,6 +104,8 @@ def classify(
     written = _written_record(job)
     if not _is_over(job, pod):
         return _live(job, pod, event, terms, now, ending=written is not None)
+    if written is not None and written.outcome is OutcomeClass.STOPPED and _was_over(pod, answer, written):
+        written = None
     if pod and pod.ended and not pod.container(RUNNER).has_started:
         return _without_manifest(job, pod, written, now)
     if answer is None:
@@ -144,6 +146,15 @@ def record_of_manifest(found: ManifestFound, terms: TryTerms) -> TryRecord:
 def stopped(job: JobView, pod: PodView | None, now: datetime) -> TryRecord:
     """Record of a live try that a person's suspension ends; a verdict that it still reaches wins."""
     return _record(job, pod, Cause(OutcomeClass.STOPPED, "spec.suspend is true with suspendPolicy Stop"), now)
+
+
+def _was_over(pod: PodView | None, answer: ManifestAnswer | None, stop: TryRecord) -> bool:
+    """Whether the try had ended by itself before it was stopped: then it is what it was, and counts."""
+    ended = pod.ended_at if pod is not None else None
+    if isinstance(answer, ManifestFound):
+        ended = answer.manifest.result.finished_at
+    # The kubelet's times have whole seconds.
+    return ended is not None and ended < stop.ended_at.replace(microsecond=0)
 
 
 def stuck(pod: PodView | None, now: datetime) -> WaitingFor | None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from assay.api.evaluation_run import Budget
 from assay.api.outcome import OutcomeClass
 from assay.core.classify import record_of_manifest
-from assay.core.observation import ConditionView, JobView, PodView
+from assay.core.observation import ConditionView, JobView, Phase, PodView
 from assay.core.plan import RunPlan
 from assay.core.reconcile import (
     AskManifest,
@@ -156,7 +156,8 @@ class World:
         """The Job controller stops the pod of a Job whose deadline is over: it leaves no result."""
         job = self.truth.jobs[name]
         if job.finished is None:
-            self.truth.pods[name] = make.ended_pod(job, 137)
+            stopped = make.ended("environment", 137, finished_at=self.now)
+            self.truth.pods[name] = make.pod_view(job, make.ended("runner"), stopped, phase=Phase.FAILED)
             self._see_pod(self.truth.pods[name])
             ended = ConditionView("Failed", "True", "DeadlineExceeded", since=self.now)
             self._set_job(replace(job, finished=ended))

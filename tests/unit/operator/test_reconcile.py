@@ -272,12 +272,15 @@ class TestDispatch:
         told = replace(observed, jobs={ended.name: ended})
         assert decide(told, suspend=True, stop=True).actions == (), "told once"
         pod = make.ended_pod(ended, 143)
-        answer = make.found(FIRST, OutcomeClass.DISRUPTED, None)
+        answer = make.found(FIRST, OutcomeClass.DISRUPTED, None, finished_at=make.later(3601))
         over = replace(told, pods={ended.name: (pod,)}, answers={(ended.name, pod.uid): answer})
         plan = limited(3, disruption=0, infrastructure=0)
         (record,) = decide(over, suspend=True, stop=True).unrecorded
         assert (record.outcome, record.manifest_digest) == (OutcomeClass.STOPPED, answer.digest)
         assert isinstance(decide(over, plan).states[FIRST], NextTry), "no limit is drawn on"
+        before = {(ended.name, pod.uid): make.found(FIRST, OutcomeClass.INFRA_START, None)}
+        (record,) = decide(replace(over, answers=before), suspend=True, stop=True).unrecorded
+        assert record.outcome is INFRA, "it had ended by itself before it was stopped"
 
     def test_a_verdict_that_is_reached_all_the_same_counts(self) -> None:
         observed = live(FIRST)
