@@ -26,7 +26,9 @@ _VARIANT = Column("Variant", "The agent as it was configured", numeric=False)
 _SCORE = Column(
     "Score ± 95 %", "Mean over tasks; a missing result counts as 0. The ± is for tasks like these."
 )
-_DIFFERENCE = Column("Difference", "Points above or below the baseline on the same tasks, with 95 % interval")
+_DIFFERENCE = Column(
+    "Difference, points", "Points above or below the baseline on the same tasks, with 95 % interval"
+)
 _NOISE = Column("Is it noise?", "By the exact sign-flip test over task clusters, p < 0.05", numeric=False)
 _P = Column("p", "Exact sign-flip test; of how many comparisons it is adjusted for (Holm)")
 _DETECTABLE = Column("Detectable", "Smallest true difference that would mostly have been found, in points")
