@@ -142,7 +142,7 @@ class GitRepository:
                 self._command(*arguments),
                 input=given,
                 capture_output=True,
-                env=_environment() | (environment or {}),
+                env={**_environment(), **(environment or {})},
                 check=False,
             )
         except FileNotFoundError as error:

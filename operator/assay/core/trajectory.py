@@ -1,7 +1,7 @@
 """Agent trajectories in Harbor's format (ATIF), read for people.
 
-The file is written in the agent's container, so it is read without trust: what is not of the format is shown as
-text or left out, and never stops the reader. https://www.harborframework.com/docs/agents/trajectory-format
+The file is written in the agent's container, so it is read without trust: what is not of the format is shown
+as text or left out, and never stops the reader. https://www.harborframework.com/docs/agents/trajectory-format
 """
 
 from collections.abc import Iterator
