@@ -146,6 +146,8 @@ class World:
             try_number=job.try_number,
             artifacts=judged is None and outcome in LEAVE_ARTIFACTS,
             judged=judged,
+            started_at=self.now - timedelta(seconds=2),
+            finished_at=self.now - timedelta(seconds=1),
         )
         self.truth.pods[name] = make.ended_pod(job)
         self._see_pod(self.truth.pods[name])
