@@ -84,7 +84,7 @@ class RunLoop:
         """Until the run has ended or is gone."""
         while True:
             self.wake.clear()
-            begun = time.monotonic()
+            begun = time.thread_time()
             try:
                 pause = await self._pass()
             except JournalSuperseded as error:
@@ -96,15 +96,16 @@ class RunLoop:
                 # A bug in one run must neither spin nor end the loops of the others.
                 log.exception("run %s/%s: the pass failed", self.namespace, self._name)
                 pause = ERROR_SECONDS
-            self.passed_at = time.monotonic()
+            computed, self.passed_at = time.thread_time() - begun, time.monotonic()
             if pause is None:
                 return
             try:
                 await asyncio.wait_for(self.wake.wait(), pause)
             except TimeoutError:
                 continue
-            # Events come in bursts: one pass serves many, the more the longer a pass takes.
-            await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, self.passed_at - begun))
+            # Events come in bursts: one pass serves many, the more the longer a pass computes. What it only
+            # waited for costs nothing, and a slot must not stay empty for it.
+            await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, computed))
 
     async def _pass(self) -> float | None:
         """One pass; seconds until the next one at the latest, None when there is none."""
@@ -202,18 +203,23 @@ class RunLoop:
     async def _act(
         self, run: EvaluationRun, plan: RunPlan, decision: Decision, creations: list[CreateJob]
     ) -> None:
-        await self._applier.write(
-            self.namespace, [one for one in decision.actions if isinstance(one, WriteRecord)]
-        )
-        questions = [one for one in decision.actions if isinstance(one, AskManifest)]
-        if questions:
-            await self._gatherer.ask(questions)
-            self.wake.set()
+        records = [one for one in decision.actions if isinstance(one, WriteRecord)]
         deletions = [one for one in decision.actions if isinstance(one, DeleteJob)]
-        steps = [self._applier.delete(self.namespace, deletions)]
+        questions = [one for one in decision.actions if isinstance(one, AskManifest)]
+        # None waits for another: a free slot is filled while S3 is asked what came of the try before.
+        steps = [
+            self._applier.write(self.namespace, records),
+            self._applier.delete(self.namespace, deletions),
+            self._ask(questions),
+        ]
         if (creations or decision.unrecorded) and await self._has_begun(run, plan):
             steps += [self._create(run, plan, creations), self._record(run, plan, decision)]
         await asyncio.gather(*steps)
+
+    async def _ask(self, questions: list[AskManifest]) -> None:
+        if questions:
+            await self._gatherer.ask(questions)
+            self.wake.set()
 
     async def _has_begun(self, run: EvaluationRun, plan: RunPlan) -> bool:
         """Whether the journal says what the run measures: it does so before the first Job."""
