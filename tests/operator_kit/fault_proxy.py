@@ -61,8 +61,15 @@ class Lag:
 class FaultProxy:
     """Serves plain HTTP on loopback. `requests` counts what was asked, `refused` what it did about it."""
 
-    def __init__(self, plan: Plan | None = None, lag: Lag | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan | None = None,
+        lag: Lag | None = None,
+        tell: Callable[[Asked, bytes], None] | None = None,
+    ) -> None:
         self._plan, self._lag = plan or (lambda _: None), lag
+        self._tell = tell or (lambda _asked, _chunk: None)
+        """Told of each request when it comes, and of each piece of a watch when it is passed on."""
         self.requests: Counter[Asked] = Counter()
         self.refused: Counter[str] = Counter()
         self.delayed = 0
@@ -114,6 +121,7 @@ class FaultProxy:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         asked = _asked(request)
         self.requests[asked] += 1
+        self._tell(asked, b"")
         refusal = self._plan(asked)
         if refusal is not None:
             self.refused[f"{asked.method} {asked.resource}{' (watch)' * asked.watch}: {refusal.name}"] += 1
@@ -147,6 +155,7 @@ class FaultProxy:
         with contextlib.suppress(ConnectionError, aiohttp.ClientError):
             if self._lag is None or answer.status != 200:
                 async for chunk in answer.content.iter_any():
+                    self._tell(asked, chunk)
                     await response.write(chunk)
             else:
                 await self._trickle(request, answer, response, self._lag)
