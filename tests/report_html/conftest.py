@@ -7,8 +7,9 @@ from tests.report_html.browser import browser
 from tests.report_html.samples import Sample, sample
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
+    """One browser. While it lives its event loop runs in this thread, so no test of this folder is async."""
     with browser() as started:
         yield started
 

@@ -7,6 +7,7 @@ the memory nor stand still, and a fault of the drawing engine must not take it a
 import argparse
 import asyncio
 import hashlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from assay.core.report_html.source import FileAddress, Source
 
 MAX_SECONDS = 300
 _LAST_WORDS = 2000
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+"""What the process gets of the operator's environment: no credential, for it handles text from outside."""
 
 
 class PageError(ValueError):
@@ -52,6 +55,7 @@ async def page_in_a_process(
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "assay.adapters.report_page"),
         *(str(report), str(attempts), report_address, attempts_address),
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
