@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def take(chosen: Namespace, folder: Path) -> None:
-    """Save pictures of the report's first screen, light and dark, of all of it, and of an attempt's page."""
+    """Save pictures of the report's first screen, light and dark, of the rest, and of an attempt's page."""
     debian.ensure(["tests"], Console(stderr=True))
     folder.mkdir(parents=True, exist_ok=True)
     if chosen.pages:
@@ -102,16 +102,25 @@ def save_pictures(pages: Path, folder: Path) -> None:
         _save(browser, report, folder / "report-light.png", "light")
         _save(browser, report, folder / "report-dark.png", "dark")
         _save(browser, report, folder / "report-whole.png", "light", whole=True)
+        _save(browser, report, folder / "report-evidence.png", "light", press="table.grid button.n")
         _save(browser, attempt, folder / "attempt-light.png", "light")
         _save(browser, attempt, folder / "attempt-whole.png", "light", whole=True)
         browser.close()
 
 
 def _save(
-    browser: Browser, page: Path, picture: Path, scheme: Literal["light", "dark"], *, whole: bool = False
+    browser: Browser,
+    page: Path,
+    picture: Path,
+    scheme: Literal["light", "dark"],
+    *,
+    whole: bool = False,
+    press: str = "",
 ) -> None:
     context = browser.new_context(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT})
     tab = context.new_page()
     tab.goto(page.as_uri())
+    if press:
+        tab.locator(press).last.click()
     tab.screenshot(path=picture, full_page=whole)
     context.close()

@@ -14,7 +14,7 @@
   };
   const copyButton = (text) => make("button", { type: "button", class: "copy", "data-copy": text }, "Copy");
   const line = (name, text, copied) =>
-    make("div", {}, make("dt", {}, name), make("dd", {}, make("code", {}, text), ...(copied ? [" ", copyButton(text)] : [])));
+    make("div", {}, make("dt", {}, name), make("dd", {}, ...(copied ? [make("code", {}, text), " ", copyButton(text)] : [text])));
 
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-copy]");
