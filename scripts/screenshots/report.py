@@ -101,10 +101,11 @@ def save_pictures(pages: Path, folder: Path) -> None:
         report, attempt = pages / "report.html", pages / "attempt.html"
         _save(browser, report, folder / "report-light.png", "light")
         _save(browser, report, folder / "report-dark.png", "dark")
-        _save(browser, report, folder / "report-whole.png", "light", whole=True)
         _save(browser, report, folder / "report-evidence.png", "light", press="table.grid button.n")
+        for section in ("price", "tasks", "vector", "integrity"):
+            _save(browser, report, folder / f"report-{section}.png", "light", part=f"#{section}")
         _save(browser, attempt, folder / "attempt-light.png", "light")
-        _save(browser, attempt, folder / "attempt-whole.png", "light", whole=True)
+        _save(browser, attempt, folder / "attempt-trajectory.png", "dark", part="#trajectory")
         browser.close()
 
 
@@ -114,13 +115,18 @@ def _save(
     picture: Path,
     scheme: Literal["light", "dark"],
     *,
-    whole: bool = False,
     press: str = "",
+    part: str = "",
 ) -> None:
     context = browser.new_context(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT})
     tab = context.new_page()
     tab.goto(page.as_uri())
     if press:
         tab.locator(press).last.click()
-    tab.screenshot(path=picture, full_page=whole)
+    if part:
+        # It lies over what is scrolled under it.
+        tab.evaluate("document.querySelector('nav').remove()")
+        tab.locator(part).screenshot(path=picture)
+    else:
+        tab.screenshot(path=picture)
     context.close()
