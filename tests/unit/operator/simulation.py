@@ -67,6 +67,8 @@ class World:
     found: dict[str, ManifestFound] = field(default_factory=dict)
     asked: set[str] | None = None
     journal: dict[str, TryRecord] = field(default_factory=dict)
+    written: dict[str, OutcomeClass] = field(default_factory=dict)
+    """Classes of the records that were written on Jobs, by Job name."""
     suspend: bool = False
     stop: bool = False
     """Whether suspension ends live tries too."""
@@ -101,6 +103,9 @@ class World:
             elif isinstance(action, AskManifest):
                 self._ask(action)
             elif isinstance(action, WriteRecord) and action.job.name in self.truth.jobs:
+                if self.written.get(action.job.name) is action.record.outcome:
+                    continue  # the watch does not show it yet
+                self.written[action.job.name] = action.record.outcome
                 job = self.truth.jobs[action.job.name]
                 self._set_job(replace(job, record_json=action.record.to_json()))
                 if action.end:
@@ -113,7 +118,7 @@ class World:
 
     def restart(self) -> None:
         """The process starts anew: the journal, a full list, and no memory."""
-        self.answers, self.posted, self.asked = {}, {}, set()
+        self.answers, self.posted, self.asked, self.written = {}, {}, set(), {}
         self.relist()
         self.found = {}
 
