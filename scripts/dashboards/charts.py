@@ -72,7 +72,7 @@ def lines(series: Named, unit: str, box: Box, *, stacked: bool) -> str:
                 "field": "time",
                 "type": "temporal",
                 "title": None,
-                "axis": {"format": "%H:%M:%S", "labelOverlap": True},
+                "axis": {"format": "%H:%M:%S", "labelOverlap": "greedy", "labelSeparation": 10},
             },
             "y": {
                 "field": "value",
@@ -125,7 +125,7 @@ def states(series: Named, box: Box) -> str:
     time = {
         "type": "temporal",
         "title": None,
-        "axis": {"format": "%H:%M:%S", "labelOverlap": True, "tickCount": 4},
+        "axis": {"format": "%H:%M:%S", "labelOverlap": "greedy", "labelSeparation": 10, "tickCount": 4},
     }
     spec = {
         "data": {"values": values},
