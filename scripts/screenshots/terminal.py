@@ -45,7 +45,6 @@ def take(chosen: Namespace, folder: Path) -> None:
     environment = {**os.environ, **target.storage.environment()}
     attempt = (name, chosen.task, chosen.variant)
     for view, arguments in {
-        "list": ("list",),
         "show": ("show", name),
         "watch": ("watch", name),
         "explain": ("explain", *attempt),
