@@ -162,8 +162,9 @@ def test_a_runner_killed_in_a_shared_pod_is_run_again(faults: Runs) -> None:
 
 def test_an_agent_that_eats_its_memory_gets_no_second_sample(faults: Runs) -> None:
     (only,) = tries(faults["agent-oom"])
-    # sandboxd ends the process before the kernel would end the container, so there is a verdict.
-    assert (only.outcome, only.reward) == (OutcomeClass.GRADED, 0)
+    # sandboxd ends the process before the kernel would end the container; where the kernel has counted the
+    # container as killed all the same, the kubelet starts no verifier.
+    assert only.outcome in (OutcomeClass.GRADED, OutcomeClass.AGENT_OOM)
     assert "agentMemoryKill" in only.flags
     (row,) = faults["agent-oom"].now().status.vector
     assert (row.score_strict, row.valid, row.tries) == ("0", 1, 1)

@@ -232,7 +232,9 @@ def _with_manifest(
         )
         return Ended(kept, durable=True)
     kubelet = cause_of_end(pod) if pod is not None and manifest.result.outcome in _UNSPECIFIC else None
-    if kubelet is None or kubelet.outcome is record.outcome:
+    # That the pod was told to end the runner knows; who ended it, the cluster alone.
+    said = record.outcome if record.outcome is not OutcomeClass.DISRUPTED else None
+    if kubelet is None or kubelet.outcome is said:
         return Ended(record, durable=True)
     record = replace(record, outcome=kubelet.outcome, reason=kubelet.reason[:REASON_CHARACTERS])
     return Ended(record, durable=False)

@@ -93,7 +93,19 @@ class PodView:
     @property
     def ended(self) -> bool:
         """Whether nothing of the pod runs any more."""
-        return self.gone or self.phase in (Phase.SUCCEEDED, Phase.FAILED)
+        return self.gone or self.phase in (Phase.SUCCEEDED, Phase.FAILED) or self.given_up
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the kubelet starts nothing more of the pod although its phase says Pending for ever.
+
+        To the kubelet an init container whose cgroup met its memory limit has failed, even where it ended
+        with status 0 (isInitContainerFailed in pkg/kubelet/kuberuntime): it ends the sidecar and goes no
+        further.
+        """
+        environment = self.container(ENVIRONMENT)
+        limit_met = environment.reason == "OOMKilled" and environment.exit_code == 0
+        return self.phase is Phase.PENDING and limit_met and self.container(RUNNER).exit_code is not None
 
     @property
     def ended_at(self) -> datetime | None:

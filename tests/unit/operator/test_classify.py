@@ -149,6 +149,28 @@ class TestManifest:
         lost = make.found(KEY, OutcomeClass.DISRUPTED, None)
         assert outcome(killed(), lost)[0] is OutcomeClass.AGENT_OOM
 
+    def test_the_cluster_knows_who_took_the_pod_away(self) -> None:
+        lost = make.found(KEY, OutcomeClass.DISRUPTED, None, reason="the pod was told to end")
+        pod = make.ended_pod(
+            JOB, 1, conditions=make.true("DisruptionTarget", "EvictionByEvictionAPI", "drained")
+        )
+        assert outcome(pod, lost) == (OutcomeClass.DISRUPTED, "EvictionByEvictionAPI: drained")
+
+    def test_a_pod_that_the_kubelet_gave_up_is_over_though_its_phase_never_says_so(self) -> None:
+        given_up = make.pod_view(
+            JOB,
+            make.ended("inject"),
+            make.ended("runner"),
+            make.ended("environment", 0, "OOMKilled"),
+            phase=Phase.PENDING,
+        )
+        lost = make.found(KEY, OutcomeClass.DISRUPTED, None)
+        assert outcome(given_up, lost)[0] is OutcomeClass.AGENT_OOM
+        still_saving = replace(
+            given_up, containers={**given_up.containers, "runner": make.container("runner")}
+        )
+        assert isinstance(state(still_saving, lost), Live)
+
     def test_what_the_runner_found_stands_where_the_kubelet_says_nothing(self) -> None:
         isolation = make.found(KEY, OutcomeClass.ISOLATION_ABSENT, None, reason="reached 10.0.0.1")
         assert outcome(make.ended_pod(JOB), isolation) == (
