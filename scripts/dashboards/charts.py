@@ -7,6 +7,7 @@ and unit, not Grafana's own looks.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import vl_convert
@@ -16,7 +17,7 @@ from scripts.dashboards.prometheus import Sample
 INK, FAINT = "#d8d9da", "#3a3f47"
 COLOURS = ("#73bf69", "#5794f2", "#f2cc0c", "#ff780a", "#f2495c", "#b877d9", "#8ab8ff", "#fade2a", "#c0d8ff")
 _LEGEND_ROW, _LEGEND_CHARACTERS = 16, 7
-_UNITS = {"percentunit": ".0%", "s": "~s", "currencyUSD": "$,.2f", "bytes": "~s", "reqps": "~r"}
+_UNITS = {"percentunit": ".0%", "s": "~s", "currencyUSD": "$~r", "bytes": "~s", "reqps": "~r"}
 _CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": "DejaVu Sans",
@@ -58,7 +59,7 @@ def lines(series: Named, unit: str, box: Box, *, stacked: bool) -> str:
     values = [
         {"series": name, "time": moment * 1000, "value": value}
         for name, one in series
-        for moment, value in _points(one)
+        for moment, value in _with_gaps(_points(one))
     ]
     mark: dict[str, Any] = (
         {"type": "area", "opacity": 0.75} if stacked else {"type": "line", "strokeWidth": 1.5}
@@ -97,7 +98,7 @@ def bars(series: Named, unit: str, box: Box) -> str:
     ]
     sort = {"field": "series", "type": "nominal", "sort": {"field": "place"}, "title": None}
     shared = {
-        "y": {**sort, "axis": {"labelLimit": 190, "domain": False, "ticks": False}},
+        "y": {**sort, "axis": {"labelLimit": 0.45 * box.width, "domain": False, "ticks": False}},
         "x": {
             "field": "value",
             "type": "quantitative",
@@ -208,6 +209,15 @@ def _colour(names: Sequence[str], box: Box, symbol: str) -> dict[str, Any]:
 def _points(sample: Sample) -> list[tuple[float, float]]:
     pairs = sample.get("values") or ([sample["value"]] if "value" in sample else [])
     return [(float(moment), value) for moment, number in pairs if math.isfinite(value := float(number))]
+
+
+def _with_gaps(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float | None]]:
+    """The points, and None where some are missing: no line bridges what was not there."""
+    step = min((after[0] - one[0] for one, after in pairwise(points)), default=0.0)
+    for one, after in zip_longest(points, points[1:]):
+        yield one
+        if after is not None and after[0] - one[0] > 1.5 * step:
+            yield one[0] + step, None
 
 
 def _spans(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:

@@ -99,7 +99,7 @@ def _prices() -> list[Shown]:
         bars(
             "Agent seconds a try",
             "Mean wall time of the agent's phase.",
-            [Query(seconds, "{{variant}} on {{ledger}}, {{run}}")],
+            [Query(seconds, "{{variant}}, {{ledger}}, {{run}}")],
             unit="s",
         ),
         bars(
@@ -108,7 +108,7 @@ def _prices() -> list[Shown]:
             [
                 Query(
                     f"{of('assay_run_tries_total')} / ({of('assay_run_attempt_outcomes')} > 0)",
-                    "{{variant}} on {{ledger}}, {{run}}",
+                    "{{variant}}, {{ledger}}, {{run}}",
                 )
             ],
         ),

@@ -54,8 +54,8 @@ def _sees() -> list[Shown]:
         ),
         lines(
             "Not durable yet",
-            "Finished tries that the journal does not hold, by run.",
-            [Query("assay_run_unrecorded_tries", "{{namespace}}/{{run}}")],
+            "Finished tries that the journal does not hold.",
+            [Query("sum by (namespace) (assay_run_unrecorded_tries)", "{{namespace}}")],
         ),
     ]
 

@@ -34,8 +34,9 @@ class Prometheus:
         return self._ask("query", {"query": query, **({} if at is None else {"time": f"{at:.3f}"})})
 
     def over(self, query: str, start: float, end: float, points: int = 240) -> list[Sample]:
-        """The samples over a time, at most `points` a series."""
+        """The samples over a time, at most `points` a series and the last of them at its end."""
         step = max(1.0, (end - start) / points)
+        start = end - step * int((end - start) / step)
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
         return self._ask("query_range", {"query": query, **times})
 
