@@ -95,8 +95,8 @@ def _await_scrapes(made: Prometheus, process: "subprocess.Popen[bytes]", targets
         try:
             if sum(sample["value"][1] == "1" for sample in made.now("up")) == targets:
                 return
-        except OSError:
-            pass  # it does not listen yet
+        except (OSError, QueryError):
+            pass  # it does not listen yet, or answers 503 as long as it reads its storage
         time.sleep(0.3)
     raise RuntimeError(f"prometheus has not scraped {targets} targets in {START_SECONDS} s: see {log}")
 
