@@ -325,6 +325,7 @@ async def test_ledger_pin_in_the_runners_image(
 
     result = gateway.manifest.result
     assert result.outcome is (OutcomeClass.GRADED if pinned else OutcomeClass.LEDGER_MISMATCH)
+    assert result.harness.ledger_pin == f"sha256:{('1' if pinned else '9') * 64}"
     assert "PinExternal" not in result.flags
 
 

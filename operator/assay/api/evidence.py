@@ -75,6 +75,11 @@ class HarnessVersion(Record):
     commit: str | None = Field(
         default=None, max_length=40, description="Commit of Assay that the runner image was built of."
     )
+    ledger_pin: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Digest of a ledger as the runner's image carries it; None = the image has no pin.",
+    )
 
 
 class IsolationProbe(Record):

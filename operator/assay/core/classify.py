@@ -289,6 +289,10 @@ def _manifest_cause(manifest: Manifest, terms: TryTerms) -> Cause:
     if manifest.ledger_digest != terms.ledger_digest:
         reason = f"the try ran with ledger {manifest.ledger_digest}, the run has {terms.ledger_digest}"
         return Cause(OutcomeClass.LEDGER_MISMATCH, reason)
+    pin = result.harness.ledger_pin
+    if pin is not None and pin != terms.ledger_digest:
+        reason = f"the runner's image is pinned to ledger {pin}, the run has {terms.ledger_digest}"
+        return Cause(OutcomeClass.LEDGER_MISMATCH, reason)
     if manifest.variant_fingerprint != terms.variant_fingerprint:
         reason = f"the try ran with variant {manifest.variant_fingerprint}, not {terms.variant_fingerprint}"
         return Cause(OutcomeClass.INVALID_RESULT, reason)

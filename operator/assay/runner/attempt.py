@@ -146,7 +146,7 @@ def _result(
         seconds=execution.seconds.model_copy(update=times),
         tokens=context.calls.tokens,
         model_calls=context.calls.model_calls if context.pod.spec.models else None,
-        harness=harness_version(context.pod.commit),
+        harness=harness_version(context.pod),
         isolation=prepared.probes,
         flags=list(proposal.flags),
         graded_as=proposal.graded_as,

@@ -15,7 +15,7 @@ from assay.runner.classify import AGENT, Facts, Proposal, classify
 from assay.runner.context import TryContext
 from assay.runner.guard import TamperGuard
 from assay.runner.live_upload import upload_live
-from assay.runner.preparation import IsolationProof, NotPrepared, Prepared, prepare
+from assay.runner.preparation import IsolationProof, NotPrepared, Prepared, image_pin, prepare
 from assay.runner.sample import Sample, pack_artifacts
 from assay.runner.saving import upload_early
 from assay.runner.settings import Pod
@@ -221,6 +221,11 @@ async def _unless_ended(work: Awaitable[None], end: asyncio.Event) -> None:
         ended.cancel()
 
 
-def harness_version(commit: str | None) -> HarnessVersion:
-    """The code that runs this try."""
-    return HarnessVersion(harbor=version("harbor"), assay=assay.__version__, commit=commit)
+def harness_version(pod: Pod) -> HarnessVersion:
+    """The code that runs this try, and the ledger that its image is pinned to."""
+    return HarnessVersion(
+        harbor=version("harbor"),
+        assay=assay.__version__,
+        commit=pod.commit,
+        ledger_pin=image_pin(pod),
+    )

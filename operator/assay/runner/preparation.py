@@ -20,6 +20,7 @@ from assay.runner.settings import Pod
 
 log = logging.getLogger(__name__)
 
+_PIN_CHARACTERS = 200
 PIN_EXTERNAL = "PinExternal"
 """The runner's image carries no pin, so the ledger's digest rests on the operator alone."""
 
@@ -68,14 +69,18 @@ def _import_harbor(spec: TrySpec) -> None:
     importlib.import_module("assay.runner.trial_config").import_agent(spec.agent.name, bool(spec.models))
 
 
+def image_pin(pod: Pod) -> str | None:
+    """The ledger's digest that this image carries; None where it carries none."""
+    pin = pod.paths.ledger_pin
+    return pin.read_text(errors="replace").strip()[:_PIN_CHARACTERS] if pin.exists() else None
+
+
 def check_pin(pod: Pod, found: Prepared) -> None:
     """Compare the ledger's digest with the pin in this image. Raises NotPrepared where they differ."""
-    pin = pod.paths.ledger_pin
-    if not pin.exists():
+    pinned = image_pin(pod)
+    if pinned is None:
         found.flags.append(PIN_EXTERNAL)
-        return
-    pinned = pin.read_text().strip()
-    if pinned != pod.spec.ledger_digest:
+    elif pinned != pod.spec.ledger_digest:
         raise NotPrepared(
             OutcomeClass.LEDGER_MISMATCH,
             f"this runner image is pinned to ledger {pinned}, the run uses {pod.spec.ledger_digest}",

@@ -182,6 +182,15 @@ class TestManifest:
         answer = make.found(KEY, reward=None)
         assert outcome(make.ended_pod(JOB), answer)[0] is OutcomeClass.INVALID_RESULT
 
+    @pytest.mark.parametrize("pin", [None, make.DIGEST, "sha256:" + "0" * 64, "no digest"])
+    def test_the_pin_of_the_image_that_ran_is_held_against_the_ledger(self, pin: str | None) -> None:
+        manifest = make.manifest(KEY)
+        harness = manifest.result.harness.model_copy(update={"ledger_pin": pin})
+        result = manifest.result.model_copy(update={"harness": harness})
+        answer = ManifestFound(manifest.model_copy(update={"result": result}), make.DIGEST)
+        expected = OutcomeClass.GRADED if pin in (None, make.DIGEST) else OutcomeClass.LEDGER_MISMATCH
+        assert outcome(make.ended_pod(JOB), answer)[0] is expected
+
     def test_another_ledger_stops_the_run(self) -> None:
         other = make.manifest(KEY).model_copy(update={"ledger_digest": "sha256:" + "0" * 64})
         answer = ManifestFound(other, make.DIGEST)
