@@ -28,6 +28,8 @@ pytestmark = pytest.mark.api
 
 KILLS = 10
 ATTEMPTS = 60
+TRIES = ATTEMPTS + ATTEMPTS // 10
+"""One attempt in ten is tried twice."""
 
 
 @dataclass
@@ -98,14 +100,15 @@ async def test_an_operator_killed_again_and_again_loses_nothing_and_repeats_noth
     """BAR 3: planned = recorded, each once; limits exact; Jobs gone; the journal sound."""
     await wishes.ledger(tasks=ATTEMPTS)
     await wishes.variant()
-    await wishes.run(parallelism=8)
+    # Few at a time: the operator is fast enough to be done before it was killed often.
+    await wishes.run(parallelism=3)
     chance = random.Random(6)
     nodes = Nodes(cluster, script(ATTEMPTS))
     async with nodes.working():
         for _ in range(KILLS):
             process = await operator.start()
             more = sum(nodes.ran.values()) + chance.randint(1, 6)
-            await until("it works", partial(nodes.have_ended, more))
+            await until("it works", partial(nodes.have_ended, min(more, TRIES)))
             await asyncio.sleep(chance.uniform(0, 0.5))  # a random point, not a condition
             process.kill()
             await process.wait()

@@ -72,6 +72,8 @@ _WAITING_REASONS = {
     Waiting.CONTAINER_NOT_CREATED: RunReason.IMAGE_UNAVAILABLE,
     Waiting.STUCK_TERMINATING: RunReason.STUCK_TERMINATING,
 }
+_COMES_AND_GOES = frozenset({RunReason.RUNNING, *_WAITING_REASONS.values()})
+"""How live tries fare changes with every pod that comes or goes."""
 
 
 def is_finished(run: EvaluationRun) -> bool:
@@ -80,6 +82,12 @@ def is_finished(run: EvaluationRun) -> bool:
         return False
     conditions = run.status.conditions
     return is_true(conditions, RunCondition.COMPLETE) or is_true(conditions, RunCondition.FAILED)
+
+
+def is_urgent(old: Sequence[Condition], new: Condition) -> bool:
+    """Whether a condition that changed is to be written at once, not with the next figures."""
+    before = find_condition(old, new.type)
+    return before is None or not {before.reason, new.reason} <= _COMES_AND_GOES
 
 
 def make_status(

@@ -28,7 +28,7 @@ from assay.core.reconcile import (
     reconcile,
 )
 from assay.core.resolve import Problem, Resolution, resolved_status
-from assay.core.status import Findings, is_finished, make_status
+from assay.core.status import Findings, is_finished, is_urgent, make_status
 from assay.core.suspension import resumed_at, stands_still
 from assay.core.written_report import WrittenReport
 from assay.handlers.context import Context
@@ -291,7 +291,8 @@ class RunLoop:
         wait = self._written_at + self._context.settings.status_seconds - time.monotonic()
         status = make_status(run, findings, datetime.now(UTC), figures=wait <= 0)
         transitions = _transitions(self._status, status)
-        urgent = transitions or status.started_at != self._status.started_at
+        urgent = any(is_urgent(self._status.conditions, one) for one in transitions)
+        urgent |= status.started_at != self._status.started_at
         if wait > 0 and not urgent:
             return wait
         if status == self._status:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.api.conditions import find_condition
+from assay.api.conditions import find_condition, with_condition
 from assay.api.evaluation_run import Budget, EvaluationRun
 from assay.api.evaluation_run_status import EvaluationRunStatus, RunCondition, RunReason
 from assay.api.evidence import TokenCounts
@@ -16,7 +16,7 @@ from assay.core.observation import ConditionView, JobEvent
 from assay.core.plan import PlanRefused, RunPlan
 from assay.core.reconcile import Decision, Desired, Observed, reconcile
 from assay.core.resolve import Problem
-from assay.core.status import Findings, is_finished, make_status
+from assay.core.status import Findings, is_finished, is_urgent, make_status
 from assay.core.suspension import resumed_at, stands_still
 from tests.operator_kit import builders as make
 from tests.unit.operator.test_reconcile import History, at_rest, live
@@ -316,3 +316,24 @@ def test_a_run_that_has_ended_is_not_suspended_whatever_stopped_it_before() -> N
     stopped = make.run_object().model_copy(update={"status": told(history.observed)})
     over = History().add(FIRST, OutcomeClass.GRADED).add(SECOND, OutcomeClass.GRADED)
     assert said(told(over.observed, stopped, durable=True), RunCondition.SUSPENDED)[0] == "False"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "urgent"),
+    [
+        (RunReason.RUNNING, RunReason.UNSCHEDULABLE, False),
+        (RunReason.UNSCHEDULABLE, RunReason.RUNNING, False),
+        (RunReason.RUNNING, RunReason.WAITING_FOR_STORAGE, True),
+        (RunReason.WAITING_FOR_STORAGE, RunReason.RUNNING, True),
+        (RunReason.RUNNING, RunReason.FINISHED, True),
+        (None, RunReason.RUNNING, True),
+    ],
+)
+def test_what_changes_with_every_pod_is_not_written_at_once(
+    before: RunReason | None, after: RunReason, urgent: bool
+) -> None:
+    old, _ = with_condition(
+        [], RunCondition.PROGRESSING, True, before or RunReason.RUNNING, generation=1, now=make.NOW
+    )
+    new, _ = with_condition(old, RunCondition.PROGRESSING, True, after, generation=1, now=make.NOW)
+    assert is_urgent(old if before else [], new[0]) is urgent
