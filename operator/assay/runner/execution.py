@@ -221,11 +221,14 @@ async def _unless_ended(work: Awaitable[None], end: asyncio.Event) -> None:
         ended.cancel()
 
 
+_COMMIT_CHARACTERS = 40
+
+
 def harness_version(pod: Pod) -> HarnessVersion:
     """The code that runs this try, and the ledger that its image is pinned to."""
     return HarnessVersion(
         harbor=version("harbor"),
         assay=assay.__version__,
-        commit=pod.commit,
+        commit=pod.commit[:_COMMIT_CHARACTERS] if pod.commit else None,
         ledger_pin=image_pin(pod),
     )
