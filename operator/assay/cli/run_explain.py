@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 
 from rich.console import Console
 
@@ -24,15 +23,13 @@ from assay.cli.run_evidence import (
 )
 from assay.cli.run_plan import plan_of
 from assay.cli.run_views import RunName
-from assay.core.attempts import AttemptState, Scored, attempt_state
+from assay.core.attempts import AttemptState, Scored
 from assay.core.classify import Live, classify
-from assay.core.explanation import explain_state, explain_tries
+from assay.core.explanation import explain_state, explain_tries, state_of, tries_by_attempt
 from assay.core.observation import JobView, PodView
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
-from assay.core.suspension import resumed_at
 from assay.core.terminal_text import printable
-from assay.core.verification import oracle_passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,30 +78,15 @@ def explain(
             records = await evidence.records() if found.status.started_at else []
             key = find_attempt(plan.attempts, task, variant, ledger, repetition)
             live = await _live(cluster, found, plan, key, {one.job_name for one in records})
-            return _Attempt(key, _of(records, key), _state(found, plan, records, key), live, evidence)
+            tries = tries_by_attempt(records)
+            state = state_of(found, plan, tries, key, datetime.now(UTC))
+            return _Attempt(key, tries.get(key, ()), state, live, evidence)
 
     attempt = with_cluster(read, namespace, context, kubeconfig)
     if as_json:
         print_json(_document(attempt))
     else:
         _print(attempt)
-
-
-def _of(records: Sequence[TryRecord], key: AttemptKey) -> list[TryRecord]:
-    return sorted((one for one in records if one.key == key), key=lambda one: one.try_number)
-
-
-def _state(run: EvaluationRun, plan: RunPlan, records: Sequence[TryRecord], key: AttemptKey) -> AttemptState:
-    by_key: dict[AttemptKey, list[TryRecord]] = {}
-    for record in records:
-        by_key.setdefault(record.key, []).append(record)
-    return attempt_state(
-        _of(records, key),
-        plan.limits[key.ledger],
-        resumed_at(run, datetime.now(UTC)),
-        1 + run.spec.retry.unscored_only,
-        partial(oracle_passes, plan, by_key, key),
-    )
 
 
 async def _live(

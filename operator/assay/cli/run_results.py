@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -17,12 +16,11 @@ from assay.cli.output import console, print_json
 from assay.cli.run_evidence import Endpoint, RunEvidence, open_store
 from assay.cli.run_plan import plan_of
 from assay.cli.run_views import RunName
-from assay.core.attempts import AttemptState, Scored, attempt_state
+from assay.core.attempts import AttemptState, Scored
+from assay.core.explanation import state_of, tries_by_attempt
 from assay.core.plan import RunPlan
-from assay.core.record import AttemptKey, TryRecord
-from assay.core.suspension import resumed_at
+from assay.core.record import TryRecord
 from assay.core.terminal_text import one_line
-from assay.core.verification import oracle_passes
 
 COLUMNS = (
     "ledger",
@@ -103,15 +101,11 @@ def _rows(
     records: Sequence[TryRecord],
     all_tries: bool,
 ) -> Iterable[dict[str, Any]]:
-    by_key: dict[AttemptKey, list[TryRecord]] = {}
-    for record in sorted(records, key=lambda one: (one.key, one.try_number)):
-        by_key.setdefault(record.key, []).append(record)
-    resumed, rounds = resumed_at(run, datetime.now(UTC)), 1 + run.spec.retry.unscored_only
-    for key, tries in by_key.items():
+    by_attempt, now = tries_by_attempt(records), datetime.now(UTC)
+    for key, tries in by_attempt.items():
         if key.ledger not in plan.limits:
             continue
-        passes = partial(oracle_passes, plan, by_key, key)
-        state = attempt_state(tries, plan.limits[key.ledger], resumed, rounds, passes)
+        state = state_of(run, plan, by_attempt, key, now)
         result = state.retained if isinstance(state, Scored) else tries[-1]
         for record in tries:
             if all_tries or record.try_number == result.try_number:

@@ -1,12 +1,17 @@
 """Why an attempt stands as it does: each try with its class, what that class means, and what followed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
-from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, Scored
+from assay.api.evaluation_run import EvaluationRun
+from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, Scored, attempt_state
 from assay.core.outcomes import Disposition, Rule
-from assay.core.record import TryRecord
+from assay.core.plan import RunPlan
+from assay.core.record import AttemptKey, TryRecord
+from assay.core.suspension import resumed_at
+from assay.core.verification import oracle_passes
 
 _FOLLOWS = {
     Disposition.REVERIFY: "its artefacts are judged again, the agent does not run again",
@@ -27,6 +32,31 @@ class ExplainedTry:
     """What its outcome class means."""
     follows: str
     """What its class leads to, and the limit that it draws on."""
+
+
+def tries_by_attempt(records: Iterable[TryRecord]) -> Mapping[AttemptKey, Sequence[TryRecord]]:
+    """The recorded tries of each attempt, by their numbers; attempts in the order of their keys."""
+    found: dict[AttemptKey, list[TryRecord]] = {}
+    for record in sorted(records, key=lambda one: (one.key, one.try_number)):
+        found.setdefault(record.key, []).append(record)
+    return found
+
+
+def state_of(
+    run: EvaluationRun,
+    plan: RunPlan,
+    tries: Mapping[AttemptKey, Sequence[TryRecord]],
+    key: AttemptKey,
+    now: datetime,
+) -> AttemptState:
+    """State of a planned attempt, as the operator decides it from the recorded tries of the run."""
+    return attempt_state(
+        tries.get(key, ()),
+        plan.limits[key.ledger],
+        resumed_at(run, now),
+        1 + run.spec.retry.unscored_only,
+        partial(oracle_passes, plan, tries, key),
+    )
 
 
 def explain_tries(records: Sequence[TryRecord], state: AttemptState) -> list[ExplainedTry]:
