@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from assay.api.ledgerfile import RetryLimits
 from assay.api.outcome import OutcomeClass
-from assay.core.attempts import attempt_state
-from assay.core.explanation import explain_state, explain_tries
+from assay.core.attempts import NextTry, Scored, attempt_state
+from assay.core.explanation import explain_state, explain_tries, state_of, tries_by_attempt
 from assay.core.record import AttemptKey, TryRecord
 from tests.operator_kit import builders as make
 
@@ -47,3 +47,13 @@ def test_a_try_that_stops_the_run_names_the_fix() -> None:
     refused = replace(LOST, outcome=OutcomeClass.PROVIDER_AUTH, reason="401 from the provider")
     words = explain_state(attempt_state([refused], RetryLimits()), make.NOW)
     assert words.startswith("stops the run: ProviderAuth: 401 from the provider; check the Secret")
+
+
+def test_the_state_of_an_attempt_follows_from_the_records_of_its_run_in_any_order() -> None:
+    plan, run = make.plan_of(tasks=2), make.run_object()
+    first, second = sorted(plan.attempts)
+    records = [replace(PASSED, key=first), replace(LOST, key=first)]
+    tries = tries_by_attempt(records)
+    assert [one.try_number for one in tries[first]] == [1, 2]
+    assert isinstance(state_of(run, plan, tries, first, make.NOW), Scored)
+    assert state_of(run, plan, tries, second, make.NOW) == NextTry(1)
