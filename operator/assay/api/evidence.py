@@ -15,6 +15,12 @@ TERMINATION_MESSAGE_BYTES = 1000
 ARTIFACTS = "artifacts.tar"
 """Path of what crossed to a separate verifier, byte for byte, so that it can be judged again."""
 
+PIN_EXTERNAL = "PinExternal"
+"""The runner's note that its image carries no pin, so that the ledger's digest rests on the operator alone.
+
+It says nothing about the try, so it does not flag one.
+"""
+
 Count = Annotated[int, Field(ge=0)]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from assay.api.attempt_record import Criterion, RecordSource, RunRecord
+from assay.api.evidence import PIN_EXTERNAL
 from assay.core.collection import Pair, PairRecords
 from assay.core.deviations import NON_STANDARD, Measured, measured_deviations
 from assay.core.figures.attempts import VariantAttempts
@@ -10,7 +11,6 @@ from assay.core.figures.drift_gate import DriftGate
 from assay.core.figures.observations import HackingVerdict
 from assay.core.freeze_order import freeze_problems, freeze_times
 from assay.core.score_input import ScoreInput
-from assay.core.scoring import PIN_EXTERNAL
 
 Attempts = Mapping[Pair, VariantAttempts]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from assay.api.evaluation_run import EvaluationRunSpec
+from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.record_totals import TOKEN_KINDS, tokens_of
-from assay.core.scoring import PIN_EXTERNAL
 
 PHASES = ("setup", "agent", "verifier", "upload", "total")
 """What the time of a try is told by; `total` is the whole try."""

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from assay.api import report as api
 from assay.api.evaluation_run_status import MEAN_LENGTH, IndexRow, Mean, VectorRow
+from assay.api.evidence import PIN_EXTERNAL
 from assay.core.attempts import AttemptState, Scored
 from assay.core.figures.attempts import collect
 from assay.core.figures.known_means import known_mean
@@ -13,9 +14,6 @@ from assay.core.figures.observations import LedgerTasks, Observation, TaskFacts
 from assay.core.figures.scores import Score, score
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.record_totals import tokens_of
-
-PIN_EXTERNAL = "PinExternal"
-"""A note of the runner about its own image: it says nothing about the try, so it does not flag one."""
 
 
 def decimal_string(value: Fraction | float | Decimal, places: int = 6) -> str:

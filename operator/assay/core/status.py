@@ -19,6 +19,7 @@ from assay.api.evaluation_run_status import (
     RunReason,
     VectorRow,
 )
+from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import AttemptState, Invalid, Scored
 from assay.core.deviations import NON_STANDARD
@@ -28,7 +29,7 @@ from assay.core.pod_causes import Waiting
 from assay.core.reconcile import Decision, LiveTry
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.resolve import Problem
-from assay.core.scoring import PIN_EXTERNAL, vector_row
+from assay.core.scoring import vector_row
 from assay.core.status_words import (
     lost_words,
     outstanding_words,

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.api.evidence import IsolationProbe
+from assay.api.evidence import PIN_EXTERNAL, IsolationProbe
 from assay.api.outcome import OutcomeClass
 from assay.api.tryspec import TrySpec
 from assay.runner.archive import BadArchive, extract_artifacts, extract_task
@@ -21,9 +21,6 @@ from assay.runner.settings import Pod
 log = logging.getLogger(__name__)
 
 _PIN_CHARACTERS = 200
-PIN_EXTERNAL = "PinExternal"
-"""The runner's image carries no pin, so the ledger's digest rests on the operator alone."""
-
 
 IsolationProof = asyncio.Future[list[IsolationProbe]]
 """The probes, begun as early as the runner can, because they take a second at least."""
