@@ -11,8 +11,9 @@ from demo.errors import DemoError
 from demo.install import RUN_NAMESPACE
 from demo.kube import CONFIGMAPS, LEDGERS, NETWORK_POLICIES, PODS, RUNS, condition, has_condition
 from tests.e2e.bench import OPEN_NAMESPACE, RESTRICTED_NAMESPACE, SECONDS, Bench, unique, variant_manifest
+from tests.e2e.node_processes import wait_process
 from tests.e2e.tasks import LEAVE_ANSWER, Task
-from tests.e2e.trouble import gateway_metric, operator_storage, storage_unreachable, wait_container
+from tests.e2e.trouble import gateway_metric, operator_storage, storage_unreachable
 
 ABSENT_DIGEST = "sha256:" + "0" * 64
 
@@ -211,7 +212,8 @@ def test_storage_that_goes_away_in_the_middle_loses_nothing(bench: Bench, oracle
     """The store vanishes while the agent works: the evidence waits in the pod, and is uploaded later."""
     ledger = bench.ledger(Task("outage", solve=f"sleep 10\n{LEAVE_ANSWER}"))
     run = bench.run(ledger, oracle)
-    wait_container(bench, run, "environment")
+    # Only now: before that the runner still fetches the task, which waits in another way.
+    wait_process(bench, run, lambda one: one.command == ["sleep", "10"], "the agent's work")
     before = gateway_metric(bench, "assay_gateway_requests_total", code="StorageUnavailable")
     with storage_unreachable(bench):
         bench.until(

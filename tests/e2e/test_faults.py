@@ -4,12 +4,8 @@ All runs start together and each is disturbed as soon as it is where it is to be
 their time they wait: for a kubelet, or for a deadline.
 """
 
-import os
-import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -17,17 +13,20 @@ from assay.api.outcome import OutcomeClass
 from assay.core.record import TryRecord
 from demo.kube import PODS, Object
 from tests.e2e.bench import SECONDS, Bench, RunHandle
+from tests.e2e.node_processes import Process, kill_runner, starve_runner, wait_process
 from tests.e2e.tasks import CHECK_ANSWER, LEAVE_ANSWER, PASS, Task
-from tests.e2e.trouble import wait_container
 
-BUSY_SECONDS = 20
-"""How long an agent works that is disturbed meanwhile; the second try of the same attempt takes as long."""
+MARK = "611"
+"""Seconds that no other process sleeps: where one does, it is what a test waits for."""
 
-WORK = f"sleep {BUSY_SECONDS}\n{LEAVE_ANSWER}"
+IN_THE_FIRST_POD = f"case $(cat /proc/sys/kernel/hostname) in *-t1-*) sleep {MARK};; esac"
+"""Never done where the pod is to be disturbed, so no machine is too fast or too slow for it; then at once."""
+
+WORK = f"{IN_THE_FIRST_POD}\n{LEAVE_ANSWER}"
 EAT_MEMORY = "exec python3 -c 'x = bytearray(1 << 30)\nfor i in range(0, len(x), 4096): x[i] = 1'"
 EAT_DISK = "dd if=/dev/zero of=/root/filler bs=1M count=3000 || true\nsync\nsleep 100"
 IGNORE_TERM = f"trap '' TERM INT HUP\n{LEAVE_ANSWER}\nwhile true; do sleep 1; done"
-SLOW_CHECK = f"sleep {BUSY_SECONDS}\n{CHECK_ANSWER}"
+SLOW_CHECK = f"{IN_THE_FIRST_POD}\n{CHECK_ANSWER}"
 
 
 TASKS = (
@@ -37,6 +36,7 @@ TASKS = (
     Task("evicted", solve=WORK),
     Task("deleted", solve=WORK),
     Task("runner-killed", solve=WORK),
+    Task("runner-oom", solve=WORK),
     Task("judge-killed", test=SLOW_CHECK),
     Task("in-one", solve=WORK, test=PASS, separate=False),
 )
@@ -55,8 +55,7 @@ def faults(bench: Bench) -> Runs:
     def start(name: str) -> None:
         runs[name] = bench.run(ledgers[name], oracle)
         if name in DISTURBED:
-            container, disturb = DISTURBED[name]
-            disturb(bench, wait_container(bench, runs[name], container))
+            DISTURBED[name](bench, wait_process(bench, runs[name], works, f"the work of {name}"))
 
     with ThreadPoolExecutor(len(TASKS)) as pool:
         for done in [pool.submit(start, name) for name in ledgers]:
@@ -88,45 +87,20 @@ def outcomes(run: RunHandle) -> list[OutcomeClass]:
     return [one.outcome for one in tries(run)]
 
 
-def kill_runner(_: Bench, pod: Object) -> None:
-    """SIGKILL to the runner's process of a pod, from the node."""
-    uid = str(pod["metadata"]["uid"])
-    found = [process for process in _processes() if process.belongs_to(uid) and process.is_runner()]
-    assert found, f"no process of the runner in pod {pod['metadata']['name']}"
-    for process in found:
-        os.kill(process.pid, signal.SIGKILL)
+def works(process: Process) -> bool:
+    """Whether the process is what a disturbed task does in its first pod: its agent or its verifier."""
+    return process.command == ["sleep", MARK]
 
 
-@dataclass(frozen=True)
-class _Process:
-    pid: int
-
-    def belongs_to(self, pod_uid: str) -> bool:
-        text = self._read("cgroup").decode()
-        return pod_uid in text or pod_uid.replace("-", "_") in text
-
-    def is_runner(self) -> bool:
-        return b"assay.runner" in self._read("cmdline")
-
-    def _read(self, name: str) -> bytes:
-        try:
-            return Path(f"/proc/{self.pid}/{name}").read_bytes()
-        except OSError:
-            return b""
-
-
-def _processes() -> list[_Process]:
-    return [_Process(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdecimal()]
-
-
-DISTURBED: dict[str, tuple[str, Callable[[Bench, Object], None]]] = {
-    "evicted": ("environment", evict),
-    "deleted": ("environment", delete),
-    "runner-killed": ("environment", kill_runner),
-    "judge-killed": ("verifier", kill_runner),
-    "in-one": ("environment", kill_runner),
+DISTURBED: dict[str, Callable[[Bench, Object], None]] = {
+    "evicted": evict,
+    "deleted": delete,
+    "runner-killed": kill_runner,
+    "runner-oom": starve_runner,
+    "judge-killed": kill_runner,
+    "in-one": kill_runner,
 }
-"""What happens to which runs, once that container of theirs works."""
+"""What happens to which runs, once they are at work."""
 
 
 def test_a_pod_evicted_through_the_api_is_run_again(faults: Runs) -> None:
@@ -154,6 +128,15 @@ def test_a_runner_killed_under_the_verifier_loses_nothing(faults: Runs) -> None:
     assert found[-1].outcome is OutcomeClass.GRADED
     assert found[-1].reward == 1
     assert found[0].outcome is not OutcomeClass.GRADED
+
+
+def test_a_runner_out_of_memory_is_run_again_and_says_so(faults: Runs) -> None:
+    lost, passed = tries(faults["runner-oom"])
+    assert (lost.outcome, passed.outcome) == (OutcomeClass.RUNNER_RESTARTED, OutcomeClass.GRADED)
+    (failure,) = faults["runner-oom"].now().status.recent_failures
+    for words in (lost.reason, failure.message):
+        assert "OOMKilled" in words
+        assert "1 GiB" in words, "what it had, and so what to look at"
 
 
 def test_a_runner_killed_in_a_shared_pod_is_run_again(faults: Runs) -> None:

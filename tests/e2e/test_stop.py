@@ -2,13 +2,17 @@
 
 from assay.api.outcome import OutcomeClass
 from tests.e2e.bench import Bench, RunHandle
+from tests.e2e.node_processes import wait_process
 from tests.e2e.tasks import LEAVE_ANSWER, Task
-from tests.e2e.trouble import wait_container
+
+AT_FIRST = "case $(cat /proc/sys/kernel/hostname) in *-t1-*) sleep 611;; esac"
 
 
 def test_a_stop_ends_the_pods_keeps_their_evidence_and_costs_no_try(bench: Bench) -> None:
-    run = bench.run(bench.ledger(Task("stopped", solve=f"sleep 15\n{LEAVE_ANSWER}")), bench.variant("oracle"))
-    wait_container(bench, run, "environment")
+    run = bench.run(
+        bench.ledger(Task("stopped", solve=f"{AT_FIRST}\n{LEAVE_ANSWER}")), bench.variant("oracle")
+    )
+    wait_process(bench, run, lambda one: one.command == ["sleep", "611"], "the agent's work")
     change(bench, run, '{"spec": {"suspend": true, "suspendPolicy": "Stop"}}')
     bench.until(lambda: not run.pods() and not run.jobs(), "no pod and no Job is left")
     (stopped,) = run.recorded()

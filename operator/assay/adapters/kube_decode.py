@@ -240,6 +240,7 @@ def _container(status: _ContainerStatus) -> ContainerView:
     state = status.state
     # A container that waits to be restarted tells how it ended in its last state.
     ended = state.terminated or (None if state.running else status.last_state.terminated)
+    before = status.last_state.terminated if status.restart_count else None
     running = state.running.started_at if state.running else None
     return ContainerView(
         name=status.name,
@@ -251,6 +252,7 @@ def _container(status: _ContainerStatus) -> ContainerView:
         reason=ended.reason if ended else "",
         message=ended.message if ended else "",
         restarts=status.restart_count,
+        restarted_for=before.reason if before else "",
         image_id=status.image_id,
     )
 

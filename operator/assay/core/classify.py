@@ -234,7 +234,9 @@ def _with_manifest(
     kubelet = cause_of_end(pod) if pod is not None and manifest.result.outcome in _UNSPECIFIC else None
     # That the pod was told to end the runner knows; who ended it, the cluster alone.
     said = record.outcome if record.outcome is not OutcomeClass.DISRUPTED else None
-    if kubelet is None or kubelet.outcome is said:
+    # A runner that was restarted cannot know what had killed it.
+    told = kubelet is not None and kubelet.outcome is said and said is not OutcomeClass.RUNNER_RESTARTED
+    if kubelet is None or told:
         return Ended(record, durable=True)
     record = replace(record, outcome=kubelet.outcome, reason=kubelet.reason[:REASON_CHARACTERS])
     return Ended(record, durable=False)

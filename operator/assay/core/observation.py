@@ -42,6 +42,8 @@ class ContainerView:
     message: str = ""
     """Termination message, or the kubelet's words on why the container ended."""
     restarts: int = 0
+    restarted_for: str = ""
+    """The kubelet's reason why it ended before its last restart."""
     image_id: str = ""
 
     @property

@@ -120,7 +120,7 @@ def _container_ended(pod: PodView) -> Cause | None:
     if pod.container(ENVIRONMENT).reason == "OOMKilled":
         return Cause(OutcomeClass.AGENT_OOM, "container environment was OOMKilled (memory limit)")
     if pod.container(RUNNER).restarts > 0:
-        return Cause(OutcomeClass.RUNNER_RESTARTED, _end_words(pod.container(RUNNER)))
+        return Cause(OutcomeClass.RUNNER_RESTARTED, _restart_words(pod.container(RUNNER)))
     if pod.container(VERIFIER).reason == "OOMKilled":
         return Cause(OutcomeClass.VERIFIER_CRASH, "container verifier was OOMKilled (memory limit)")
     return None
@@ -187,6 +187,16 @@ def _waiting_for_container(pod: PodView) -> WaitingFor | None:
 
 def _waiting_words(view: ContainerView) -> str:
     return f"container {view.name}: {view.waiting_reason}: {view.waiting_message}".rstrip(": ")
+
+
+def _restart_words(runner: ContainerView) -> str:
+    why = runner.restarted_for or "no reason given"
+    if why != "OOMKilled":
+        return f"container runner was restarted {runner.restarts} times after it had ended ({why})"
+    return (
+        "container runner was OOMKilled: it used more than its memory limit of 1 GiB. Look at how much the "
+        "agent leaves (artefacts, trajectory) and how large its model calls are"
+    )
 
 
 def _end_words(view: ContainerView) -> str:

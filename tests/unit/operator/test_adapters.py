@@ -230,6 +230,7 @@ class TestDecode:
         assert (pod.job_name, pod.ended) == ("job", True)
         assert pod.container("runner").restarts == 1
         assert pod.container("runner").exit_code is None, "it runs again"
+        assert pod.container("runner").restarted_for == "OOMKilled"
         assert pod.container("environment").reason == "OOMKilled"
         assert pod.container("environment").image_id == "x@sha256:1"
         assert pod.container("verifier").waiting_reason == "PodInitializing"

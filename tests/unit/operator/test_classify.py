@@ -102,6 +102,15 @@ class TestEnds:
         pod = replace(pod, containers={**pod.containers, "runner": make.ended("runner", restarts=1)})
         assert outcome(pod)[0] is OutcomeClass.RUNNER_RESTARTED
 
+    @pytest.mark.parametrize("answer", [ABSENT, make.found(KEY, OutcomeClass.RUNNER_RESTARTED, None)])
+    def test_a_runner_out_of_memory_is_named_with_what_to_look_at(self, answer: ManifestAnswer) -> None:
+        pod = make.ended_pod(JOB)
+        runner = make.ended("runner", restarts=1, restarted_for="OOMKilled")
+        found, reason = outcome(replace(pod, containers={**pod.containers, "runner": runner}), answer)
+        assert found is OutcomeClass.RUNNER_RESTARTED
+        assert "OOMKilled" in reason
+        assert "Look at" in reason
+
     def test_an_end_without_a_result_is_never_a_pass(self) -> None:
         assert outcome(make.ended_pod(JOB))[0] is OutcomeClass.RESULT_MISSING
 
