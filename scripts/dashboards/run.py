@@ -86,7 +86,8 @@ def _how_far() -> list[Shown]:
         ),
         lines(
             "What live tries wait for",
-            "Nothing is a try that works. ImageUnavailable, PodRefused and Unschedulable need a person.",
+            "Nothing is a try that works. ImageUnavailable, PodNotStarted, PodRefused and Unschedulable need "
+            "a person.",
             [
                 Query(f"sum by (waiting_for) (assay_run_live_jobs{{{RUN}}}) > 0", "{{waiting_for}}"),
                 Query(f"max(assay_run_slots{{{RUN}}})", "slots"),

@@ -1,6 +1,6 @@
 """From the API server's JSON to the core's small views of Jobs and pods; every other field is skipped."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from assay.api import labels
 from assay.core.observation import (
     ConditionView,
     ContainerView,
+    JobEvent,
     JobView,
     Phase,
     PodView,
@@ -134,7 +135,7 @@ class _Pod(_Struct):
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
-class _JobEvent(_Struct):
+class _Event(_Struct):
     metadata: Meta
     involved_object: _Owner
     reason: str = ""
@@ -144,14 +145,14 @@ class _JobEvent(_Struct):
     event_time: datetime | None = None
 
 
-class _Events(_Struct):
-    items: list[_JobEvent] = []
+class _EventList(_Struct):
+    items: list[_Event] = []
 
 
 _job = msgspec.json.Decoder(_Job).decode
 _pod = msgspec.json.Decoder(_Pod).decode
 _bookmark = msgspec.json.Decoder(Bookmark).decode
-_events = msgspec.json.Decoder(_Events).decode
+_events = msgspec.json.Decoder(_EventList).decode
 
 _NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -215,15 +216,22 @@ def decode_pod(raw: bytes | msgspec.Raw) -> tuple[Meta, PodView]:
     )
 
 
-def decode_job_events(raw: bytes) -> dict[str, tuple[str, str]]:
-    """Newest event of each Job in a list of events: (reason, message) by the Job's name."""
-    newest: dict[str, tuple[datetime, str, str]] = {}
+def decode_events(
+    raw: bytes, *, since: datetime | None = None, without: Collection[str] = ()
+) -> dict[str, JobEvent]:
+    """Newest event about each object in a list of events, by the object's name.
+
+    Only of those that were seen at or after `since`, and whose reason is not among `without`.
+    """
+    newest: dict[str, tuple[datetime, JobEvent]] = {}
     for event in _events(raw).items:
         when = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or _NEVER
         name = event.involved_object.name
+        if event.reason in without or (since is not None and when < since):
+            continue
         if name not in newest or newest[name][0] <= when:
-            newest[name] = (when, event.reason, event.message)
-    return {name: (reason, message) for name, (_, reason, message) in newest.items()}
+            newest[name] = (when, JobEvent(event.reason, event.message))
+    return {name: event for name, (_, event) in newest.items()}
 
 
 def _condition(condition: _Condition) -> ConditionView:

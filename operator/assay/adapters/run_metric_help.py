@@ -46,7 +46,7 @@ FAMILIES: dict[str, Family] = {
     "assay_run_live_jobs": _gauge(
         "waiting_for",
         help="Jobs of live tries by what they wait for; Nothing is a try that works. "
-        "ImageUnavailable, PodRefused and Unschedulable need a person.",
+        "ImageUnavailable, PodNotStarted, PodRefused and Unschedulable need a person.",
     ),
     "assay_run_unrecorded_tries": _gauge(
         help="Finished tries that the journal does not hold yet. It should return to 0 within seconds."

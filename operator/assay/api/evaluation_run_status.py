@@ -109,6 +109,8 @@ class RunReason(StrEnum):
     """No node has room for a pod; the message is the scheduler's."""
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     """An image of an attempt pod cannot be pulled; the message is the kubelet's."""
+    POD_NOT_STARTED = "PodNotStarted"
+    """A pod has a node and starts nothing, e.g. for a volume; the message is its newest Warning Event's."""
     STUCK_TERMINATING = "StuckTerminating"
     """Pods are long past the time at which they should have been gone: their node may be lost."""
     FINISHED = "Finished"

@@ -150,7 +150,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """Newest Warning event about a Job: why it has no pod."""
+    """Newest Warning event about a Job that has no pod, or about its pod that starts nothing."""
 
     reason: str
     message: str

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from assay.api.outcome import OutcomeClass
@@ -29,10 +29,14 @@ class Waiting(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     CONTAINER_NOT_CREATED = "ContainerNotCreated"
+    POD_NOT_STARTED = "PodNotStarted"
     STARTING = "Starting"
     ENDING = "Ending"
     STUCK_TERMINATING = "StuckTerminating"
 
+
+LATE_SECONDS = 60
+"""A pod that has a node for so long and has started nothing is worth a question for its Events."""
 
 ENDING = frozenset({Waiting.ENDING, Waiting.STUCK_TERMINATING})
 """Waits of tries that are over but for their pod."""
@@ -157,7 +161,19 @@ def waiting_for(job: JobView, pod: PodView | None, event: JobEvent | None) -> Wa
     scheduled = pod.conditions.get("PodScheduled")
     if scheduled and scheduled.status == "False":
         return WaitingFor(Waiting.UNSCHEDULABLE, scheduled.message, pod.created_at)
-    return _waiting_for_container(pod)
+    return _waiting_for_container(pod, event)
+
+
+def starts_late(job: JobView, pod: PodView, now: datetime) -> bool:
+    """Whether the pod has started nothing for long, and nothing in its status says why."""
+    if pod.ended or not pod.node:
+        return False
+    waiting = waiting_for(job, pod, None)
+    if waiting is None or waiting.reason is not Waiting.STARTING:
+        return False
+    scheduled = pod.holds("PodScheduled")
+    since = (scheduled.since if scheduled else None) or pod.created_at
+    return now - since >= timedelta(seconds=LATE_SECONDS)
 
 
 def _waiting_for_pod(event: JobEvent | None) -> WaitingFor:
@@ -168,7 +184,7 @@ def _waiting_for_pod(event: JobEvent | None) -> WaitingFor:
     return WaitingFor(Waiting.POD_REFUSED, event.message)
 
 
-def _waiting_for_container(pod: PodView) -> WaitingFor | None:
+def _waiting_for_container(pod: PodView, event: JobEvent | None) -> WaitingFor | None:
     environment = pod.container(ENVIRONMENT)
     verifier = pod.container(VERIFIER)
     # The verifier's own wait begins when the environment has ended; before that it waits by design.
@@ -182,6 +198,8 @@ def _waiting_for_container(pod: PodView) -> WaitingFor | None:
             return WaitingFor(Waiting.CONTAINER_NOT_CREATED, _waiting_words(view), since)
     if environment.has_started or verifier.has_started:
         return None
+    if event is not None:
+        return WaitingFor(Waiting.POD_NOT_STARTED, f"{event.reason}: {event.message}", pod.created_at)
     return WaitingFor(Waiting.STARTING, "", pod.created_at)
 
 

@@ -19,6 +19,8 @@ _STEPS = {
     Waiting.UNSCHEDULABLE: "add nodes with room, or make a new run with another spec.placement",
     Waiting.IMAGE_UNAVAILABLE: "push the image, or make a new run with imagePullSecrets or imageRewrites in "
     "spec.placement",
+    Waiting.POD_NOT_STARTED: "mend what the event names, mostly a volume, its Secret or the node's network; "
+    "the kubelet tries again by itself, and at its deadline the try is made again",
     Waiting.CONTAINER_NOT_CREATED: "mend what the message names; at its deadline the try is made again",
 }
 _SOON = frozenset({Waiting.NO_POD, Waiting.STARTING, Waiting.ENDING})

@@ -4,17 +4,16 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import batched
 
 from assay.adapters.kube import KubeError, KubeRefused
-from assay.adapters.kube_decode import decode_job_events, decode_pod
+from assay.adapters.kube_decode import decode_pod
 from assay.adapters.s3 import StorageError
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import GATEWAY_SERVICE
 from assay.core.classify import record_of_manifest
-from assay.core.observation import JobEvent, JobView
+from assay.core.observation import JobView
 from assay.core.plan import RunLedger, RunPlan, make_plan
 from assay.core.reconcile import AskManifest, CreateJob, Observed
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
@@ -23,6 +22,7 @@ from assay.handlers.context import Context
 from assay.handlers.ledgers import run_ledger
 from assay.handlers.price_sheets import RunPrices
 from assay.handlers.run_journal import RunJournal
+from assay.handlers.start_events import StartEvents
 from assay.handlers.storage import RunEvidence, storage_problem
 
 log = logging.getLogger(__name__)
@@ -32,8 +32,6 @@ RECHECK_SECONDS = 5.0
 """Pause between checks of storage and gateway while they work, and while they do not."""
 POSTED_SECONDS = 60.0
 """A Job that was made and that no watch shows for this long is made again: 409 tells if it is there."""
-NO_POD_SECONDS = 3
-EVENTS_SECONDS = 10.0
 ASKED_AT_ONCE = 16
 
 
@@ -72,8 +70,7 @@ class Gatherer:
         have made some, so of a run that has started S3 is asked before a Job is made."""
         self._podless: set[str] = set()
         """Ended Jobs that have no pod, as the API server itself says."""
-        self._events: dict[str, JobEvent] = {}
-        self._events_due = 0.0
+        self.start_events = StartEvents(context, self._namespace, self._uid)
         self._plan: tuple[object, RunPlan] | None = None
 
     async def resolution(self, run: EvaluationRun, *, fresh: bool = False) -> Resolution:
@@ -125,7 +122,7 @@ class Gatherer:
         return Observed(
             jobs=dict(objects.jobs),
             pods={name: tuple(pods.values()) for name, pods in objects.pods.items()},
-            events=self._events,
+            events=self.start_events.by_job,
             answers=self.answers,
             posted={name: made.key for name, (made, _) in self.posted.items()},
             found=self._records_found(plan),
@@ -183,21 +180,6 @@ class Gatherer:
         for pod in found:
             if pod.ended:  # one that has not ended is left to the watch, which also tells when it goes
                 self._context.table.put_pod(pod)
-
-    async def job_events(self) -> None:
-        """Learn why Jobs have no pods, if any has none for a while."""
-        objects = self._context.table.of(self._uid)
-        oldest = datetime.now(UTC) - timedelta(seconds=NO_POD_SECONDS)
-        without = [
-            one.name
-            for one in objects.jobs.values()
-            if one.name not in objects.pods and not one.finished and one.created_at < oldest
-        ]
-        if not without:
-            self._events = {}
-        elif self._events_due <= time.monotonic():
-            self._events_due = time.monotonic() + EVENTS_SECONDS
-            self._events = await self._list_events(without)
 
     def _forget(self, jobs: dict[str, JobView]) -> None:
         """Drop what no longer says anything."""
@@ -291,13 +273,3 @@ class Gatherer:
             )
         self.gateway_address = str(address)
         return None
-
-    async def _list_events(self, names: list[str]) -> dict[str, JobEvent]:
-        parameters = {"fieldSelector": "involvedObject.kind=Job,reason=FailedCreate", "limit": "500"}
-        path = f"/api/v1/namespaces/{self._namespace}/events"
-        try:
-            found = decode_job_events(await self._context.client.request("GET", path, parameters=parameters))
-        except KubeError as error:
-            log.warning("events of namespace %s: %s", self._namespace, error)
-            return self._events
-        return {name: JobEvent(*found[name]) for name in names if name in found}

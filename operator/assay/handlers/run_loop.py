@@ -125,7 +125,7 @@ class RunLoop:
     async def _reconcile(self, run: EvaluationRun) -> float | None:
         resolution = await self._gatherer.resolution(run)
         hold = await self._gatherer.hold()
-        await self._gatherer.job_events()
+        await self._gatherer.start_events.learn()
         await self._gatherer.look_for_pods()
         try:
             plan = self._gatherer.plan(run, resolution) if resolution.complete else None

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,10 +14,10 @@ from aiohttp import web
 from assay.adapters.job_table import JobTable
 from assay.adapters.kube import KubeClient, KubeRefused, KubeUnavailable
 from assay.adapters.kube_config import KubeConfig
-from assay.adapters.kube_decode import decode_job, decode_job_events, decode_pod
+from assay.adapters.kube_decode import decode_events, decode_job, decode_pod
 from assay.adapters.list_watch import ListWatch
 from assay.api import labels
-from assay.core.observation import JobView
+from assay.core.observation import JobEvent, JobView
 from assay.core.record import AttemptKey
 from tests.operator_kit import builders as make
 
@@ -252,8 +253,11 @@ class TestDecode:
             event("a", TIME, "old"),
             event("b", TIME, "other"),
         ]
-        found = decode_job_events(json.dumps({"items": events}).encode())
-        assert found == {"a": ("FailedCreate", "new"), "b": ("FailedCreate", "other")}
+        found = decode_events(json.dumps({"items": events}).encode())
+        assert found == {"a": JobEvent("FailedCreate", "new"), "b": JobEvent("FailedCreate", "other")}
+        late = datetime(2026, 11, 30, 12, 0, 1, tzinfo=UTC)
+        assert set(decode_events(json.dumps({"items": events}).encode(), since=late)) == {"a"}
+        assert decode_events(json.dumps({"items": events}).encode(), without={"FailedCreate"}) == {}
 
 
 class TestTable:

@@ -19,7 +19,7 @@ from assay.core.classify import (
 )
 from assay.core.manifest import read_manifest
 from assay.core.observation import ConditionView, ContainerView, JobEvent, JobView, Phase, PodView
-from assay.core.pod_causes import Waiting
+from assay.core.pod_causes import LATE_SECONDS, Waiting, starts_late
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestBad, ManifestFound
 from tests.operator_kit import builders as make
 
@@ -339,6 +339,27 @@ class TestWaiting:
         assert isinstance(found, Live)
         assert found.waiting
         assert (found.waiting.reason, found.waiting.message) == (Waiting.POD_REFUSED, event.message)
+
+    def test_a_pod_that_starts_nothing_says_what_its_newest_event_says(self) -> None:
+        waits = [ContainerView(name, waiting_reason="PodInitializing") for name in ("inject", "runner")]
+        pod = make.pod_view(JOB, *waits, phase=Phase.PENDING, node="node-1")
+        event = JobEvent("FailedMount", 'MountVolume.SetUp failed for volume "gateway-token"')
+        assert not starts_late(JOB, pod, make.later(LATE_SECONDS - 1))
+        assert starts_late(JOB, pod, make.later(LATE_SECONDS))
+        found = state(pod, None, event=event, after=599)
+        assert isinstance(found, Live)
+        assert found.waiting
+        assert found.waiting.reason is Waiting.POD_NOT_STARTED
+        assert event.message in found.waiting.message
+        ended = state(pod, None, event=event, after=600)
+        assert isinstance(ended, EndNow)
+        assert ended.record.outcome is OutcomeClass.INFRA_START
+        assert event.message in ended.record.reason
+
+    def test_a_pod_that_was_late_and_works_waits_for_nothing(self) -> None:
+        pod = make.pod_view(JOB, make.container("runner"), make.container("environment"), node="node-1")
+        assert not starts_late(JOB, pod, make.later(3600))
+        assert state(pod, None, event=JobEvent("FailedMount", "long ago")) == Live(None)
 
     def test_a_pod_that_is_being_deleted_still_occupies_its_attempt(self) -> None:
         pod = make.pod_view(JOB, make.container("runner"), make.container("environment"), deleting=True)
