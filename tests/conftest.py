@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+# Failures of the kits that several folders share tell what was compared, as those of tests do.
+pytest.register_assert_rewrite("tests.operator_kit")
+
 _HERE = Path(__file__).parent
 _MARKERS = {"unit", "api", "e2e", "corpus"}
 

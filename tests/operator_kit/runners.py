@@ -50,6 +50,7 @@ class SeenPod:
 
     uid: str
     name: str
+    job: str
     phase: str
     try_spec: str
 
@@ -66,8 +67,10 @@ class Runners:
         """Pods that ran, by attempt and try number."""
         self.ended = 0
         self.most_live = 0
-        """The most pods that were there at once and had not ended."""
-        self._live: set[str] = set()
+        """The most Jobs that had a pod at once that had not ended."""
+        self._live: dict[str, str] = {}
+        """Names of their Jobs, by the UIDs of pods that have not ended."""
+        self._synced = asyncio.Event()
         self._seen: set[str] = set()
         self._begin: Callable[[SeenPod], object] = lambda _: None
         self._store = AsyncS3Store(cluster.store.settings)
@@ -81,20 +84,23 @@ class Runners:
             watch = ListWatch(
                 client, pods, f"{labels.ROLE}={labels.ROLE_ATTEMPT}", _view, self._saw, self._gone
             )
+            self._synced = watch.synced
             watching = group.create_task(watch.run())
             yield
             watching.cancel()
         await self._store.close()
 
     def _gone(self, pod: SeenPod) -> None:
-        self._live.discard(pod.uid)
+        self._live.pop(pod.uid, None)
 
     def _saw(self, pod: SeenPod) -> None:
         if pod.phase in ("Succeeded", "Failed"):
-            self._live.discard(pod.uid)
+            self._live.pop(pod.uid, None)
         else:
-            self._live.add(pod.uid)
-            self.most_live = max(self.most_live, len(self._live))
+            self._live[pod.uid] = pod.job
+        if self._synced.is_set():
+            # In the middle of a new list, pods that are gone would be counted beside those in their place.
+            self.most_live = max(self.most_live, len(set(self._live.values())))
         if pod.phase == "Running" and pod.uid not in self._seen:
             self._seen.add(pod.uid)
             self._begin(pod)
@@ -150,4 +156,5 @@ def _view(raw: msgspec.Raw) -> tuple[Meta, SeenPod]:
     pod = _decode_pod(raw)
     meta = pod.metadata
     spec = meta.annotations.get(labels.TRY_SPEC, "")
-    return meta, SeenPod(meta.uid, meta.name, pod.status.phase, spec)
+    job = meta.labels.get("batch.kubernetes.io/job-name", "")
+    return meta, SeenPod(meta.uid, meta.name, job, pod.status.phase, spec)

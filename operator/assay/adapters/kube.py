@@ -30,11 +30,14 @@ class KubeError(Exception):
 
 
 class KubeUnavailable(KubeError):
-    """No answer, 429 or 5xx: the same request may succeed later, after `retry_after` seconds."""
+    """No answer, 429 or 5xx: the same request may succeed later, after `retry_after` seconds.
 
-    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+    Unless `untouched`, it may have been carried out all the same: it is the answer that was lost.
+    """
+
+    def __init__(self, message: str, retry_after: float = 1.0, *, untouched: bool = False) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after, self.untouched = retry_after, untouched
 
 
 class KubeRefused(KubeError):
@@ -212,7 +215,8 @@ class KubeClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._answered(method, "none")
             words = str(error) or type(error).__name__
-            raise KubeUnavailable(f"the API server did not answer: {words}") from error
+            unsent = isinstance(error, aiohttp.ClientConnectorError)
+            raise KubeUnavailable(f"the API server did not answer: {words}", untouched=unsent) from error
 
     def _headers(self, accept: str = JSON_ONLY) -> dict[str, str]:
         headers = {"Accept": accept, "User-Agent": "assay-operator"}
@@ -247,7 +251,9 @@ def _failure(status: int, content: bytes, headers: Mapping[str, str]) -> KubeErr
     if status == 429 or status >= 500:
         pause = headers.get("Retry-After", "")
         return KubeUnavailable(
-            f"the API server answered {status}: {said.message}", float(pause) if pause.isdigit() else 1.0
+            f"the API server answered {status}: {said.message}",
+            float(pause) if pause.isdigit() else 1.0,
+            untouched=status == 429,
         )
     return KubeRefused(status, said.reason, said.message)
 

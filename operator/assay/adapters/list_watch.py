@@ -46,7 +46,7 @@ class ListWatch[View: Named]:
         self._known: dict[str, View] = {}
         self._version = ""
         self.synced = asyncio.Event()
-        """Set once everything that exists has been put."""
+        """Set once everything that exists has been put; not set while a new list is being put and dropped."""
         self.heard_at = time.monotonic()
         """When the API server was last heard, an event, a bookmark or the end of a list."""
 
@@ -84,6 +84,7 @@ class ListWatch[View: Named]:
             version = page.metadata.resource_version
         gone = [view for uid, view in self._known.items() if uid not in listed]
         self._known = listed
+        self.synced.clear()
         for view in listed.values():
             self._put(view)
         for view in gone:

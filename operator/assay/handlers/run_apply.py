@@ -118,6 +118,8 @@ class Applier:
             except KubeUnavailable as error:
                 log.warning("run %s: Job %s not made: %s", run.metadata.name, action.name, error)
                 self._context.creation_rate.pause(error.retry_after)
+                if not error.untouched:
+                    self._gatherer.doubtful[action.name] = action
                 return False
         self._made(action)
         self._context.metrics.jobs_created.inc()
@@ -137,6 +139,7 @@ class Applier:
             _, job = decode_job(await self._context.client.request("GET", path))
         except KubeError as error:
             log.warning("run %s: Job %s exists and cannot be read: %s", run.metadata.name, action.name, error)
+            self._gatherer.doubtful[action.name] = action
             return False
         if job.owner_uid == run.metadata.uid:
             self._made(action)
@@ -176,6 +179,7 @@ class Applier:
     def _made(self, action: CreateJob) -> None:
         self.problem = None
         self._gatherer.conflicts.discard(action.name)
+        self._gatherer.doubtful.pop(action.name, None)
         self._gatherer.posted[action.name] = (action, time.monotonic())
 
     def _refused(self, problem: Problem) -> bool:

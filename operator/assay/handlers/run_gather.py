@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import batched
 
 from assay.adapters.kube import KubeError, KubeRefused
-from assay.adapters.kube_decode import decode_pod
+from assay.adapters.kube_decode import decode_job, decode_pod
 from assay.adapters.s3 import StorageError
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
@@ -58,6 +58,8 @@ class Gatherer:
         self.prices = RunPrices(context.client, context.store, run)
         self.answers: dict[tuple[str, str], ManifestAnswer] = {}
         self.posted: dict[str, tuple[CreateJob, float]] = {}
+        self.doubtful: dict[str, CreateJob] = {}
+        """Jobs whose creation was not answered: they may be there, and are live as long as nobody knows."""
         self.conflicts: set[str] = set()
         self.gateway_address = ""
         self._storage, self._gateway = _Check(), _Check()
@@ -124,7 +126,8 @@ class Gatherer:
             pods={name: tuple(pods.values()) for name, pods in objects.pods.items()},
             events=self.start_events.by_job,
             answers=self.answers,
-            posted={name: made.key for name, (made, _) in self.posted.items()},
+            posted={name: made.key for name, (made, _) in self.posted.items()}
+            | {name: made.key for name, made in self.doubtful.items()},
             found=self._records_found(plan),
             asked=self._asked,
             unsettled=frozenset(self._unsettled),
@@ -181,9 +184,29 @@ class Gatherer:
             if pod.ended:  # one that has not ended is left to the watch, which also tells when it goes
                 self._context.table.put_pod(pod)
 
+    async def look_for_jobs(self) -> None:
+        """Ask for the Jobs whose creation was not answered: one that nobody counts would be one too many."""
+        for some in batched(list(self.doubtful.values()), ASKED_AT_ONCE, strict=False):
+            await asyncio.gather(*(self._look_for_job(one) for one in some))
+
+    async def _look_for_job(self, made: CreateJob) -> None:
+        path = f"/apis/batch/v1/namespaces/{self._namespace}/jobs/{made.name}"
+        try:
+            _, job = decode_job(await self._context.client.request("GET", path))
+        except KubeError as error:
+            if isinstance(error, KubeRefused) and error.status == 404:
+                self.doubtful.pop(made.name, None)
+            else:
+                log.warning("Job %s, whose creation was not answered: %s", made.name, error)
+            return
+        self.doubtful.pop(made.name, None)
+        if job.owner_uid == self._uid:
+            self.posted[made.name] = (made, time.monotonic())
+
     def _forget(self, jobs: dict[str, JobView]) -> None:
         """Drop what no longer says anything."""
         oldest = time.monotonic() - POSTED_SECONDS
+        self.doubtful = {name: made for name, made in self.doubtful.items() if name not in jobs}
         for name, (made, when) in list(self.posted.items()):
             if name in jobs:
                 del self.posted[name]
@@ -224,6 +247,7 @@ class Gatherer:
         for name, job in list(objects.vanished.items()):
             del objects.vanished[name]
             self.posted.pop(name, None)
+            self.doubtful.pop(name, None)
             if name in self.journal.records:
                 continue
             try:

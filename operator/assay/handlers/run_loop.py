@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Literal
 
-from assay.adapters.events import post_event
+from assay.adapters.events import About, post_event
 from assay.adapters.journal_store import JournalSuperseded
 from assay.adapters.kube import KubeError, KubeRefused
 from assay.adapters.s3 import StorageError
@@ -127,6 +127,7 @@ class RunLoop:
         hold = await self._gatherer.hold()
         await self._gatherer.start_events.learn()
         await self._gatherer.look_for_pods()
+        await self._gatherer.look_for_jobs()
         try:
             plan = self._gatherer.plan(run, resolution) if resolution.complete else None
         except PlanRefused as refused:
@@ -352,7 +353,7 @@ class RunLoop:
         note = f"{condition.type} is {condition.status}"
         if condition.message:
             note += f": {condition.message}"
-        await post_event(self._context.client, run, kind, condition.reason, note)
+        await post_event(self._context.client, About.resource(run), kind, condition.reason, note)
 
     def _pause(self, run: EvaluationRun, decision: Decision, put_off: float | None, now: datetime) -> float:
         if decision.finished and put_off is None:
