@@ -49,6 +49,10 @@ async def test_orphans_are_swept_and_counted_and_nothing_else(
             return await operator.metric("assay_orphans_removed_total", 'kind="Job"') == 1
 
         await until("the Job is counted", counted)
+        told = await removal(cluster)
+        assert (told["involvedObject"]["kind"], told["involvedObject"]["name"]) == ("Job", "orphan")
+        assert "1 Job removed, e.g. Job orphan" in told["message"]
+        assert orphan["metadata"]["labels"][labels.RUN_UID] in told["message"]
         kept = await cluster.client.get(f"{path}/{foreign['metadata']['name']}")
         assert kept["metadata"]["uid"] == foreign["metadata"]["uid"]
         assert [one["metadata"]["uid"] for one in await cluster.pods("run")] == [pod["metadata"]["uid"]]
@@ -69,13 +73,47 @@ async def test_a_job_of_a_run_that_was_deleted_without_it_is_swept(
         assert found["items"] == []
 
 
+async def test_a_pod_without_a_job_is_swept_and_its_run_is_told(
+    cluster: Cluster, operator: Operator, wishes: Wishes
+) -> None:
+    await wishes.ledger()
+    await wishes.variant()
+    uid = (await wishes.run())["metadata"]["uid"]
+    async with operator.running(ASSAY_SWEEP_SECONDS="1"):
+        await cluster.live_pods("run", 1)
+        metadata = {"name": "stray", "labels": attempt_labels({labels.RUN_UID: uid})}
+        spec = {"containers": [{"name": "x", "image": "x"}], "nodeSelector": {"no": "node"}}
+        path = f"/api/v1/namespaces/{cluster.namespace}/pods"
+        await cluster.client.create(path, {"metadata": metadata, "spec": spec})
+        await cluster.gone(f"{path}/stray")
+        told = await removal(cluster)
+    assert (told["involvedObject"]["kind"], told["involvedObject"]["uid"]) == ("EvaluationRun", uid)
+    assert "Pod stray" in told["message"]
+
+
+async def removal(cluster: Cluster) -> Object:
+    """The Event about what was swept."""
+
+    async def there() -> Object | None:
+        path = f"/api/v1/namespaces/{cluster.namespace}/events"
+        found = await cluster.client.get(path, {"fieldSelector": "reason=OrphansRemoved"})
+        return next(iter(found["items"]), None)
+
+    return await until("the Event", there)
+
+
+def attempt_labels(more: dict[str, str], managed_by: str = "assay") -> dict[str, str]:
+    """The labels that say that an object is of an attempt."""
+    return {labels.MANAGED_BY: managed_by, labels.ROLE: labels.ROLE_ATTEMPT, **more}
+
+
 async def job(cluster: Cluster, name: str, more: dict[str, str], managed_by: str = "assay") -> Object:
     """A Job without an owner that says it is of an attempt."""
     container = {"name": "x", "image": "x"}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     metadata = {
         "name": name,
-        "labels": {labels.MANAGED_BY: managed_by, labels.ROLE: labels.ROLE_ATTEMPT, **more},
+        "labels": attempt_labels(more, managed_by),
     }
     return await cluster.client.create(
         f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs",

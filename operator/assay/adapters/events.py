@@ -1,6 +1,7 @@
-"""Kubernetes Events about our resources, one a transition; `status` is the record, Events expire."""
+"""Kubernetes Events, one a transition or a clean-up; status, metric and log are the record, Events expire."""
 
 import logging
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -14,22 +15,38 @@ log = logging.getLogger(__name__)
 NOTE_LIMIT = 1024
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """The object that an Event is about; it may be gone already, its Events stay for their time."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def resource(cls, resource: Resource) -> "About":
+        """One of our resources."""
+        meta = resource.metadata
+        return cls(f"{GROUP}/{VERSION}", resource.names.kind, meta.namespace, meta.name, meta.uid)
+
+
 async def post_event(
-    client: KubeClient, about: Resource, type_: Literal["Normal", "Warning"], reason: str, note: str
+    client: KubeClient, about: About, type_: Literal["Normal", "Warning"], reason: str, note: str
 ) -> None:
     """Post one Event. Failing to is logged and nothing more: an Event is never the only trace."""
-    meta = about.metadata
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     body = {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{meta.name}.", "namespace": meta.namespace},
+        "metadata": {"generateName": f"{about.name}.", "namespace": about.namespace},
         "involvedObject": {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": about.names.kind,
-            "name": meta.name,
-            "namespace": meta.namespace,
-            "uid": meta.uid,
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "name": about.name,
+            "namespace": about.namespace,
+            "uid": about.uid,
         },
         "type": type_,
         "reason": reason,
@@ -40,6 +57,6 @@ async def post_event(
         "count": 1,
     }
     try:
-        await client.create(f"/api/v1/namespaces/{meta.namespace}/events", body)
+        await client.create(f"/api/v1/namespaces/{about.namespace}/events", body)
     except KubeError as error:
-        log.warning("event %s about %s/%s: %s", reason, meta.namespace, meta.name, error)
+        log.warning("event %s about %s/%s: %s", reason, about.namespace, about.name, error)

@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
 from pydantic import ValidationError
 
+from assay.adapters.events import About, post_event
 from assay.adapters.kube import KubeError, KubeRefused
 from assay.adapters.kube_decode import Meta, decode_metadata
 from assay.api import labels
@@ -18,8 +21,35 @@ from assay.handlers.resources import collection_path
 
 log = logging.getLogger(__name__)
 
+RESOURCE_VERSION = f"{labels.GROUP}/{labels.VERSION}"
 EXPIRY_SECONDS = 5.0
 SELECTOR = f"{labels.MANAGED_BY}=assay,{labels.ROLE}={labels.ROLE_ATTEMPT}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    name: str
+    api_version: str
+    plural: str
+
+    def path(self, namespace: str) -> str:
+        group = "apis" if "/" in self.api_version else "api"
+        return f"/{group}/{self.api_version}/namespaces/{namespace}/{self.plural}"
+
+
+_POD, _JOB = _Kind("Pod", "v1", "pods"), _Kind("Job", "batch/v1", "jobs")
+
+
+@dataclass(frozen=True, slots=True)
+class _Orphan:
+    """What may be an orphan."""
+
+    kind: _Kind
+    meta: Meta
+
+    @property
+    def run_uid(self) -> str:
+        return self.meta.labels.get(labels.RUN_UID, "")
 
 
 class Housekeeper:
@@ -82,40 +112,63 @@ class Housekeeper:
         Owners are listed after what they own, so one that was made in between is not missed; and once is not
         enough, since the garbage collector takes its time after a deletion.
         """
-        core, batch = f"/api/v1/namespaces/{namespace}", f"/apis/batch/v1/namespaces/{namespace}"
-        pods = [one async for one in self._list(f"{core}/pods", SELECTOR)]
-        jobs = [one async for one in self._list(f"{batch}/jobs", SELECTOR)]
-        runs = {one.uid async for one in self._list(collection_path("evaluationruns", namespace))}
-        known = {one.uid for one in jobs}
-        orphans = {one.uid: (f"{batch}/jobs/{one.name}", one) for one in jobs if _run_of(one) not in runs}
-        orphans |= {
-            one.uid: (f"{core}/pods/{one.name}", one)
+        pods = [_Orphan(_POD, one) async for one in self._list(_POD.path(namespace), SELECTOR)]
+        jobs = [_Orphan(_JOB, one) async for one in self._list(_JOB.path(namespace), SELECTOR)]
+        runs = {one.uid: one async for one in self._list(collection_path("evaluationruns", namespace))}
+        known = {one.meta.uid for one in jobs}
+        orphans = [one for one in jobs if one.run_uid not in runs]
+        orphans += [
+            one
             for one in pods
-            if _run_of(one) not in runs or not any(owner.uid in known for owner in one.owner_references)
-        }
+            if one.run_uid not in runs or not any(owner.uid in known for owner in one.meta.owner_references)
+        ]
         suspects = self._suspects.get(namespace, frozenset())
-        for uid, (path, meta) in orphans.items():
-            if uid in suspects and self._context.lease.held:
-                await self._remove(namespace, path, meta)
-        self._suspects[namespace] = frozenset(orphans)
+        removed = [
+            one
+            for one in orphans
+            if one.meta.uid in suspects and self._context.lease.held and await self._remove(namespace, one)
+        ]
+        self._suspects[namespace] = frozenset(one.meta.uid for one in orphans)
+        await self._tell(namespace, removed, runs)
 
-    async def _remove(self, namespace: str, path: str, meta: Meta) -> None:
+    async def _remove(self, namespace: str, orphan: "_Orphan") -> bool:
+        meta, kind = orphan.meta, orphan.kind.name
         body = {"propagationPolicy": "Background", "preconditions": {"uid": meta.uid}}
-        kind = "Job" if "/jobs/" in path else "Pod"
         try:
-            await self._context.client.request("DELETE", path, body)
+            await self._context.client.request("DELETE", f"{orphan.kind.path(namespace)}/{meta.name}", body)
         except KubeError as error:
             if not (isinstance(error, KubeRefused) and error.status in (404, 409)):
                 log.warning("%s %s/%s is an orphan and not removed: %s", kind, namespace, meta.name, error)
-            return
+            return False
         self._context.metrics.orphans_removed.labels(namespace, kind).inc()
         log.warning(
             "%s %s/%s removed: run %s, which it belonged to, no longer exists, or nothing owns it",
             kind,
             namespace,
             meta.name,
-            _run_of(meta),
+            orphan.run_uid,
         )
+        return True
+
+    async def _tell(self, namespace: str, removed: "list[_Orphan]", runs: Mapping[str, Meta]) -> None:
+        """One Event for what was removed of a run: about the run where it lives, else about one of them."""
+        of_run: dict[str, list[_Orphan]] = {}
+        for one in removed:
+            of_run.setdefault(one.run_uid, []).append(one)
+        for run_uid, some in of_run.items():
+            counts = Counter(one.kind.name for one in some)
+            words = " and ".join(f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items())
+            first, run = some[0], runs.get(run_uid)
+            if run is not None:
+                about = About(RESOURCE_VERSION, "EvaluationRun", namespace, run.name, run.uid)
+                why = "nothing owned them"
+            else:
+                about = About(
+                    first.kind.api_version, first.kind.name, namespace, first.meta.name, first.meta.uid
+                )
+                why = f"run {run_uid}, which they belonged to, no longer exists; its evidence stays"
+            note = f"{words} removed, e.g. {first.kind.name} {first.meta.name}: {why}"
+            await post_event(self._context.client, about, "Warning", "OrphansRemoved", note)
 
     async def _list(self, path: str, selector: str = "") -> AsyncIterator[Meta]:
         """Metadata of what is there and is not being deleted already, our own kinds' aside."""
@@ -123,9 +176,5 @@ class Housekeeper:
         async for page in self._context.client.pages(path, query, metadata_only=True):
             for raw in page:
                 meta = decode_metadata(raw)
-                if not selector or (meta.deletion_timestamp is None and _run_of(meta)):
+                if not selector or (meta.deletion_timestamp is None and labels.RUN_UID in meta.labels):
                     yield meta
-
-
-def _run_of(meta: Meta) -> str:
-    return meta.labels.get(labels.RUN_UID, "")

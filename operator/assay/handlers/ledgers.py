@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Literal
 
-from assay.adapters.events import post_event
+from assay.adapters.events import About, post_event
 from assay.adapters.kube import KubeClient, KubeError, KubeRefused
 from assay.adapters.ledger_source import ledger_bytes
 from assay.adapters.s3 import AsyncS3Store, NoSuchBucket, NoSuchKey, StorageError
@@ -118,7 +119,6 @@ class LedgerKeeper:
         reason = LedgerReason.DIGEST_MATCHES if isinstance(found, LedgerFile) else found.reason
         log.info("%s: Verified=%s %s %s", place, verified, reason.value, words)
         if verified != is_true(ledger.status.conditions, LedgerCondition.VERIFIED) or not verified:
-            await post_event(
-                self._client, ledger, "Normal" if verified else "Warning", reason.value, words or "Verified"
-            )
+            kind: Literal["Normal", "Warning"] = "Normal" if verified else "Warning"
+            await post_event(self._client, About.resource(ledger), kind, reason.value, words or "Verified")
         return True
