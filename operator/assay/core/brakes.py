@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
 
 from assay.api.evaluation_run import Budget
-from assay.core.attempts import AttemptState, Halts, Invalid, Scored
+from assay.core.attempts import AttemptState, Invalid, Scored
 from assay.core.budget import Reached, attempts_reached, begun, tokens_reached, usd_reached
-from assay.core.circuit_breaker import FIRST_ATTEMPTS, all_alike, first_attempts
+from assay.core.circuit_breaker import FIRST_ATTEMPTS, all_alike
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
+from assay.core.standing import Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +33,20 @@ class Brakes:
         return self.halt is not None or bool(self.alike) or self.spent is not None
 
 
-def brakes(
-    plan: RunPlan,
-    budget: Budget | None,
-    resumed_at: datetime | None,
-    records: Mapping[AttemptKey, Sequence[TryRecord]],
-    states: Mapping[AttemptKey, AttemptState],
-    busy: Set[AttemptKey],
-) -> Brakes:
-    """The brakes from every attempt's recorded tries, its state, and the attempts with a live try."""
-    if all(isinstance(state, Scored | Invalid) for state in states.values()):
+def brakes(outlook: Outlook, budget: Budget | None, busy: Set[AttemptKey]) -> Brakes:
+    """The brakes from where every attempt stands, and the attempts with a live try."""
+    plan = outlook.plan
+    if outlook.ended == len(plan.attempts):
         return Brakes()
     may_begin = budget.attempts if budget and budget.attempts is not None else len(plan.attempts)
     large = min(may_begin, len(plan.attempts)) > FIRST_ATTEMPTS
-    first = first_attempts(records.values(), resumed_at) if large else []
+    first = outlook.first if large else ()
     tasks = sum(len(ledger.tasks) for ledger in plan.ledgers.values())
-    halts = (state.last for state in states.values() if isinstance(state, Halts))
-    spent, fresh = _budget(plan, budget, records, states, busy)
+    halts = (state.last for state in outlook.halts)
+    spent, fresh = _budget(plan, budget, outlook.tries, outlook.states, busy)
     return Brakes(
         halt=min(halts, key=lambda record: record.ended_at, default=None),
-        alike=tuple(first) if large and all_alike(first, tasks) else (),
+        alike=first if large and all_alike(first, tasks) else (),
         spent=spent,
         proving=large and len(first) < FIRST_ATTEMPTS,
         fresh=fresh,

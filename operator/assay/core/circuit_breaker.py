@@ -22,15 +22,10 @@ _VARIES = re.compile(r"\S*[\d@/\"]\S*")
 """Words that differ between tries of the same fault: names, images, digests, times, addresses."""
 
 
-def first_attempts(tries: Iterable[Sequence[TryRecord]], resumed_at: datetime | None) -> list[TryRecord]:
-    """The first telling try of each of the first attempts that had one, oldest first; at most ten.
-
-    `tries` are those of each attempt by their numbers. What began before `resumed_at`, when a person let the
-    run go on, tells nothing any more.
-    """
-    found = (_first_telling(records, resumed_at) for records in tries)
-    told = (record for record in found if record is not None)
-    return nsmallest(FIRST_ATTEMPTS, told, key=lambda one: (one.ended_at, one.job_name))
+def earliest(tries: Iterable[TryRecord | None]) -> tuple[TryRecord, ...]:
+    """The first of the attempts' first telling tries, oldest first; at most FIRST_ATTEMPTS."""
+    told = (record for record in tries if record is not None)
+    return tuple(nsmallest(FIRST_ATTEMPTS, told, key=lambda one: (one.ended_at, one.job_name)))
 
 
 def all_alike(first: Sequence[TryRecord], tasks: int) -> bool:
@@ -47,7 +42,11 @@ def shape(reason: str) -> str:
     return " ".join(_VARIES.sub("#", reason).split())[:_SHAPE_CHARACTERS]
 
 
-def _first_telling(records: Sequence[TryRecord], resumed_at: datetime | None) -> TryRecord | None:
+def first_telling(records: Sequence[TryRecord], resumed_at: datetime | None) -> TryRecord | None:
+    """The first try of an attempt, by their numbers, that says whether the run works at all.
+
+    What began before `resumed_at`, when a person let the run go on, tells nothing any more.
+    """
     return next((one for one in records if tells(one) and not _is_past(one, resumed_at)), None)
 
 

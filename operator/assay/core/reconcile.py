@@ -4,14 +4,13 @@ The to-do set is always planned minus recorded minus live, computed from nothing
 event that gets lost, arrives twice or arrives late changes the end state, and a restart needs no memory.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from itertools import chain, takewhile
 
 from assay.api.evaluation_run import Budget
-from assay.core.attempts import AttemptState, Invalid, NextTry, Scored, attempt_state
+from assay.core.attempts import AttemptState, NextTry
 from assay.core.brakes import Brakes, brakes
 from assay.core.circuit_breaker import tells
 from assay.core.classify import AskStorage, Ended, EndNow, Live, TryState, classify, stopped, stuck
@@ -21,7 +20,7 @@ from assay.core.plan import RunPlan
 from assay.core.pod_causes import ENDING, Waiting, WaitingFor
 from assay.core.rate_limits import ModelSlots
 from assay.core.record import AttemptKey, ManifestAnswer, TryRecord
-from assay.core.verification import oracle_passes
+from assay.core.standing import Outlook, Standing, Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +127,14 @@ class Decision:
     live: tuple[LiveTry, ...]
     settling: frozenset[AttemptKey]
     """Attempts whose last try has ended while S3 has not said yet what came of it."""
-    tries: tuple[TryRecord, ...]
-    """Every recorded try."""
+    records: Mapping[AttemptKey, Sequence[TryRecord]]
+    """Every recorded try, by attempt."""
+    ended: int
+    """Attempts that have ended, with a result or without."""
+    scored: int
+    """Attempts that have a result."""
+    pin_external: bool
+    """Whether a try says that its runner's image has no pin of the ledger."""
     brakes: Brakes
     """Why no further try is made."""
     wake_at: datetime | None
@@ -141,37 +146,48 @@ class Decision:
     """Jobs that are still there although their result is durable."""
 
     @property
+    def tries(self) -> tuple[TryRecord, ...]:
+        """Every recorded try."""
+        return tuple(record for records in self.records.values() for record in records)
+
+    @property
     def finished(self) -> bool:
         """Whether every attempt has ended, every try is in the journal, and no Job is left."""
-        over = all(isinstance(state, Scored | Invalid) for state in self.states.values())
+        over = self.ended == len(self.states)
         return over and not (self.live or self.settling or self.unrecorded or self.leftovers)
 
 
 def reconcile(
-    desired: Desired, recorded: Mapping[str, TryRecord], observed: Observed, now: datetime
+    desired: Desired,
+    recorded: Mapping[str, TryRecord],
+    observed: Observed,
+    now: datetime,
+    standing: Standing | None = None,
 ) -> Decision:
-    """Decide. `recorded` are the tries that the journal holds, by Job name; `now` is aware and in UTC."""
-    tries = _Tries(desired, recorded, observed)
+    """Decide. `recorded` are the tries that the journal holds, by Job name; `now` is aware and in UTC.
+
+    `standing` is of the run's earlier passes, if there were any: it saves time and changes nothing. With it,
+    read the decision's mappings before the next pass.
+    """
+    terms = Terms(desired.plan, desired.resumed_at, desired.rounds)
+    standing = standing or Standing()
+    tries = _Tries(desired, recorded, observed, standing.planned(terms))
     tries.classify_all(now)
-    busy = tries.busy
-    states: dict[AttemptKey, AttemptState] = {}
-    due: list[tuple[AttemptKey, NextTry]] = []
-    for key in desired.plan.attempts:
-        records = tries.records.get(key, ())
-        state = _state(desired, key, records, partial(oracle_passes, desired.plan, tries.records, key))
-        states[key] = state
-        if isinstance(state, NextTry) and key not in busy:
-            due.append((key, state))
-    brake = brakes(desired.plan, desired.budget, desired.resumed_at, tries.records, states, busy)
+    outlook = standing.outlook(terms, recorded, tries.unrecorded)
+    tries.ask_for_gaps(outlook)
+    brake = brakes(outlook, desired.budget, tries.busy)
     creations: list[CreateJob | AskManifest] = []
     if not (desired.suspend or desired.hold or brake.on):
-        creations = _dispatch(desired, observed, tries, due, brake, now)
+        creations = _dispatch(desired, observed, tries, outlook, brake, now)
     return Decision(
         actions=(*tries.actions, *creations),
-        states=states,
+        states=outlook.states,
         live=tuple(tries.live),
         settling=frozenset(tries.settling),
-        tries=tuple(record for records in tries.records.values() for record in records),
+        records=outlook.tries,
+        ended=outlook.ended,
+        scored=outlook.scored,
+        pin_external=outlook.pin_external,
         brakes=brake,
         wake_at=min(tries.wakes, default=None),
         conflicts=observed.conflicts,
@@ -181,12 +197,17 @@ def reconcile(
 
 
 class _Tries:
-    """The tries of one pass, sorted into live, settling and recorded."""
+    """The tries of one pass that the journal does not hold, sorted into live, settling and ended."""
 
-    def __init__(self, desired: Desired, recorded: Mapping[str, TryRecord], observed: Observed) -> None:
+    def __init__(
+        self,
+        desired: Desired,
+        recorded: Mapping[str, TryRecord],
+        observed: Observed,
+        planned: Set[AttemptKey],
+    ) -> None:
         self._desired, self._observed, self._recorded = desired, observed, recorded
-        self._planned = frozenset(desired.plan.attempts)
-        self.records: dict[AttemptKey, list[TryRecord]] = defaultdict(list)
+        self._planned = planned
         self.live: list[LiveTry] = []
         self.settling: set[AttemptKey] = set(observed.unsettled)
         self.unrecorded: list[TryRecord] = []
@@ -200,12 +221,9 @@ class _Tries:
         return self.settling | {one.key for one in self.live}
 
     def classify_all(self, now: datetime) -> None:
-        for record in self._recorded.values():
-            if record.key in self._planned:
-                self.records[record.key].append(record)
         for name, record in self._observed.found.items():
             if name not in self._recorded and name not in self._observed.jobs and record.key in self._planned:
-                self._ended(record)
+                self.unrecorded.append(record)
         for job in self._observed.jobs.values():
             if job.name in self._recorded and job.owner_uid == self._desired.run_uid:
                 # How a try ended is decided once: whatever its Job shows now, the journal says it.
@@ -214,9 +232,6 @@ class _Tries:
             else:
                 self._classify(job, now)
         self._orphans(now)
-        for records in self.records.values():
-            records.sort(key=lambda record: record.try_number)
-        self._ask_for_gaps()
 
     def _classify(self, job: JobView, now: datetime) -> None:
         if job.owner_uid != self._desired.run_uid:
@@ -251,7 +266,7 @@ class _Tries:
             self.live.append(LiveTry(key, job.name, WaitingFor(Waiting.ENDING, state.record.reason)))
             self.actions.append(WriteRecord(job, state.record, end=True))
         elif isinstance(state, Ended):
-            self._ended(state.record)
+            self.unrecorded.append(state.record)
             if not state.durable:
                 self.actions.append(WriteRecord(job, state.record))
 
@@ -265,24 +280,19 @@ class _Tries:
             waiting = WaitingFor(Waiting.ENDING, "the run is stopped")
         self.live.append(LiveTry(key, job.name, waiting))
 
-    def _ask_for_gaps(self) -> None:
+    def ask_for_gaps(self, outlook: Outlook) -> None:
         """An earlier process may have seen a try, and made the next one, without recording either."""
         asked = self._observed.asked
         if asked is None:
             return
-        for key, records in self.records.items():
-            if len(records) == records[-1].try_number:
-                continue
+        for key in outlook.gaps:
+            records = outlook.tries[key]
             known = {record.try_number for record in records}
             for number in range(1, records[-1].try_number):
                 name = name_of(self._desired.run_uid, key, number)
                 if number not in known and name not in asked and name not in self._observed.jobs:
                     self.settling.add(key)
                     self.actions.append(AskManifest(key, number, name, ""))
-
-    def _ended(self, record: TryRecord) -> None:
-        self.records[record.key].append(record)
-        self.unrecorded.append(record)
 
     def _orphans(self, now: datetime) -> None:
         """Jobs that no watch has shown yet, and pods that outlive their Job, keep their attempt busy."""
@@ -309,7 +319,7 @@ def _dispatch(
     desired: Desired,
     observed: Observed,
     tries: _Tries,
-    due: Sequence[tuple[AttemptKey, NextTry]],
+    outlook: Outlook,
     brake: Brakes,
     now: datetime,
 ) -> list[CreateJob | AskManifest]:
@@ -321,20 +331,27 @@ def _dispatch(
     slots = ModelSlots.of(
         desired.plan,
         desired.parallelism,
-        (record for records in tries.records.values() for record in records),
+        outlook.limited,
         (one.key.variant for one in tries.live),
         now,
     )
     creations: list[CreateJob | AskManifest] = []
-    for key, step in sorted(due, key=lambda one: (one[1].number == 1) != brake.proving):
+    busy = tries.busy
+    again = ((key, step) for key, step in outlook.again.items() if key not in busy)
+    first: Iterator[tuple[AttemptKey, NextTry]] = (
+        (key, NextTry(1)) for key in outlook.fresh() if key not in busy
+    )
+    # A large run has many attempts that have not begun: only as many are looked at as may begin.
+    first = takewhile(lambda _: len(creations) < free and fresh != 0, first)
+    for key, step in chain(first, again) if brake.proving else chain(again, first):
+        begins = step.number == 1
         if step.not_before is not None and step.not_before > now:
             tries.wakes.append(step.not_before)
             continue
         name = name_of(desired.run_uid, key, step.number)
-        begins = step.number == 1
-        if len(creations) >= free or name in observed.conflicts or (begins and fresh == 0):
+        if len(creations) >= free or name in observed.conflicts:
             continue
-        if brake.proving and not begins and (tries.live or creations) and tells(tries.records[key][-1]):
+        if brake.proving and not begins and (tries.live or creations) and tells(outlook.tries[key][-1]):
             continue  # the others may say the same: no attempt spends its limit on a fault of the run
         if not slots.take(key.variant):
             continue
@@ -351,21 +368,6 @@ def _dispatch(
     return creations
 
 
-def _state(
-    desired: Desired, key: AttemptKey, records: Sequence[TryRecord], passes: Callable[[], bool]
-) -> AttemptState:
-    plan = desired.plan
-    rerun = plan.ledgers[key.ledger].header.plan.rate_limited_after_output == "rerun"
-    return attempt_state(
-        records,
-        plan.limits[key.ledger],
-        desired.resumed_at,
-        desired.rounds,
-        passes,
-        rerun_after_output=rerun,
-    )
-
-
 def name_of(run_uid: str, key: AttemptKey, try_number: int) -> str:
     """Name of the Job of a try."""
     return job_name(run_uid, key.ledger, key.task, key.variant, key.repetition, try_number)
@@ -376,7 +378,7 @@ def newest(pods: Sequence[PodView]) -> PodView | None:
     return max(pods, key=lambda pod: (pod.created_at, not pod.gone, pod.uid), default=None)
 
 
-def _key(text: str, planned: frozenset[AttemptKey]) -> AttemptKey | None:
+def _key(text: str, planned: Set[AttemptKey]) -> AttemptKey | None:
     try:
         key = AttemptKey.parse(text)
     except ValueError:

@@ -19,7 +19,6 @@ from assay.api.evaluation_run_status import (
     RunReason,
     VectorRow,
 )
-from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import AttemptState, Invalid, Scored
 from assay.core.deviations import NON_STANDARD
@@ -166,8 +165,7 @@ def _set_end(writer: _Conditions, run: EvaluationRun, findings: Findings) -> boo
         writer.set(RunCondition.COMPLETE, False, RunReason.ATTEMPTS_OUTSTANDING, words)
         writer.set(RunCondition.FAILED, False, RunReason.NOT_FAILED)
         return False
-    planned = len(decision.states)
-    recorded = sum(isinstance(state, Scored) for state in decision.states.values())
+    planned, recorded = len(decision.states), decision.scored
     words = f"{recorded} of {planned} attempts have a score"
     if recorded * 100 >= run.spec.min_coverage_percent * planned and recorded > 0:
         writer.set(RunCondition.COMPLETE, True, RunReason.ALL_RECORDED, words)
@@ -261,21 +259,22 @@ def _set_publishable(writer: _Conditions, run: EvaluationRun, findings: Findings
         return
     missing = [] if run.spec.baseline else ["no baseline"]
     missing += [f"{NON_STANDARD}: {one}" for one in (findings.plan.deviations if findings.plan else ())]
-    if findings.decision and any(PIN_EXTERNAL in record.flags for record in findings.decision.tries):
+    if findings.decision and findings.decision.pin_external:
         missing += ["PinExternal: the runner image carries no ledger pin of its own"]
     missing += ["the run has not ended"]
     writer.set(RunCondition.PUBLISHABLE, False, RunReason.PREREQUISITES_MISSING, "; ".join(missing))
 
 
 def _figures(decision: Decision, plan: RunPlan, report: WrittenReport | None) -> dict[str, object]:
-    outcomes = Counter(record.outcome for record in decision.tries)
+    tries = decision.tries
+    outcomes = Counter(record.outcome for record in tries)
     rows = vector(decision, plan)
     if report is not None:
         rows = report.complete(rows)
     return {
         "attempts": count_attempts(decision),
         "outcomes": [OutcomeCount(outcome=one, tries=outcomes[one]) for one in OutcomeClass if outcomes[one]],
-        "recent_failures": _failures(decision.tries),
+        "recent_failures": _failures(tries),
         "vector": rows,
         "scores": short_scores(rows),
     }

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from assay.api.conditions import truncated
 from assay.api.evaluation_run_status import SCORES_LIMIT, VectorRow
-from assay.core.attempts import Invalid, Scored
+from assay.core.attempts import Invalid
 from assay.core.pod_causes import Waiting
 from assay.core.reconcile import Decision, LiveTry
 
@@ -46,8 +46,9 @@ def waiting_words(live: Sequence[LiveTry], example: LiveTry) -> str:
 
 def running_words(decision: Decision) -> str:
     """How far the run is, and what keeps some of its tries."""
-    ended = sum(isinstance(state, Scored | Invalid) for state in decision.states.values())
-    words = f"{ended} of {len(decision.states)} attempts have ended, {len(decision.live)} tries are live"
+    words = (
+        f"{decision.ended} of {len(decision.states)} attempts have ended, {len(decision.live)} tries are live"
+    )
     stuck = sorted(
         (one for one in decision.live if one.waiting is not None and one.waiting.reason not in _SOON),
         key=lambda one: one.name,
@@ -57,7 +58,7 @@ def running_words(decision: Decision) -> str:
 
 def outstanding_words(decision: Decision) -> str:
     """What is missing for the run to be complete."""
-    left = sum(not isinstance(state, Scored | Invalid) for state in decision.states.values())
+    left = len(decision.states) - decision.ended
     if left:
         return f"{left} of {len(decision.states)} attempts have not ended"
     return f"all {len(decision.states)} attempts have ended; their results and the report are being stored"

@@ -22,6 +22,7 @@ from assay.core.reconcile import (
     reconcile,
 )
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
+from assay.core.standing import Standing
 from tests.operator_kit import builders as make
 
 LEAVE_ARTIFACTS = (OutcomeClass.VERIFIER_CRASH, OutcomeClass.DISRUPTED)
@@ -73,6 +74,7 @@ class World:
     stop: bool = False
     """Whether suspension ends live tries too."""
     budget: Budget | None = None
+    standing: Standing = field(default_factory=Standing)
 
     def operator_pass(self, *, crash_after: int | None = None) -> Decision:
         """One pass; with `crash_after` the process dies after that many creations."""
@@ -91,7 +93,8 @@ class World:
             found=found,
             asked=self.asked,
         )
-        decision = reconcile(desired, self.journal, observed, self.now)
+        decision = reconcile(desired, self.journal, observed, self.now, self.standing)
+        assert_same(decision, reconcile(desired, self.journal, observed, self.now))
         creations = 0
         for action in decision.actions:
             if isinstance(action, CreateJob):
@@ -119,6 +122,7 @@ class World:
     def restart(self) -> None:
         """The process starts anew: the journal, a full list, and no memory."""
         self.answers, self.posted, self.asked, self.written = {}, {}, set(), {}
+        self.standing = Standing()
         self.relist()
         self.found = {}
 
@@ -221,3 +225,10 @@ class World:
     def _see_pod(self, pod: PodView) -> None:
         if self.random.random() >= self.loss:
             self.pods.setdefault(pod.job_name, {})[pod.uid] = pod
+
+
+def assert_same(decision: Decision, anew: Decision) -> None:
+    """What is kept between passes saves time and changes nothing."""
+    views = (dict(decision.states), dict(decision.records))
+    assert views == (dict(anew.states), dict(anew.records))
+    assert replace(decision, states={}, records={}) == replace(anew, states={}, records={})
