@@ -127,6 +127,7 @@ class RunLoop:
         hold = await self._gatherer.hold()
         await self._gatherer.start_events.learn()
         await self._gatherer.look_for_pods()
+        await self._gatherer.look_for_jobs()
         try:
             plan = self._gatherer.plan(run, resolution) if resolution.complete else None
         except PlanRefused as refused:
