@@ -34,6 +34,8 @@ class GatewayDouble:
     calls: list[tuple[str, dict[str, Any], dict[str, str]]] = field(default_factory=list)
     refuse_uploads: int = 0
     """Answer so many uploads with 503 first; -1: all of them."""
+    hangs_on: str = ""
+    """Uploads of paths that begin so are read and never answered."""
     url: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -104,6 +106,8 @@ class GatewayDouble:
         if self.manifest_bytes is not None:
             return web.Response(status=409, headers={"X-Assay-Error": "EvidenceSealed"})
         path = request.match_info["path"]
+        if self.hangs_on and path.startswith(self.hangs_on):
+            await asyncio.Event().wait()
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         if request.headers.get("Content-Digest-Sha256", digest) != digest:
             return web.Response(status=422, headers={"X-Assay-Error": "DigestMismatch"})

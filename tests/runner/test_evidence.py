@@ -119,6 +119,28 @@ async def test_storage_that_stays_away_is_a_failure_of_the_file(tmp_path: Path, 
     assert list(evidence.failed) == ["trial/a.log"]
 
 
+async def test_what_there_was_no_time_for_is_named_and_no_failure(tmp_path: Path, folder: Path) -> None:
+    """However much an agent writes, it earns no fresh try by it."""
+    (folder / "a.log").write_bytes(b"x")
+    (folder / "b.log").write_bytes(b"y")
+    async with evidence_for(tmp_path) as (gateway, _, evidence):
+        gateway.hangs_on = "trial/b"
+        spent = Deadline(0.5)
+        await evidence.put_folder("trial", folder, spent)
+        (folder / "c.log").write_bytes(b"z")
+        await evidence.put_folder("trial", folder, spent)
+        await evidence.put_omissions(Deadline(10))
+
+    assert evidence.failed == {}
+    assert gateway.files["trial/a.log"] == b"x"
+    omitted = json.loads(gateway.files["omissions.json"])["omitted"]
+    assert [(one["path"], one["reason"].split(": ")[1]) for one in omitted] == [
+        ("trial/b.log", "no time was left to finish it"),
+        ("trial/b.log", "no time was left to begin it"),
+        ("trial/c.log", "no time was left to begin it"),
+    ]
+
+
 async def test_archive_with_another_digest_is_not_kept(tmp_path: Path) -> None:
     digest = f"sha256:{'0' * 64}"
     async with evidence_for(tmp_path) as (gateway, client, _):

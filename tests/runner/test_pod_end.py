@@ -197,6 +197,16 @@ async def test_storage_that_never_comes_back(make_pod: MakePod, gateway: Gateway
     assert "S3 is away" in pod.message.reason
 
 
+async def test_more_evidence_than_time_costs_no_verdict(make_pod: MakePod, gateway: GatewayDouble) -> None:
+    gateway.hangs_on = "trial/agent/"
+    async with make_pod(shared_task(), deadlines=Deadlines(upload=2)) as pod:
+        await pod.run_to_end()
+
+    assert gateway.manifest.result.outcome is OutcomeClass.GRADED
+    assert "trial/agent/" in gateway.files["omissions.json"].decode()
+    assert "runner.log" in gateway.files
+
+
 async def test_gateway_that_does_not_exist(make_pod: MakePod, gateway: GatewayDouble) -> None:
     gateway.url = "http://127.0.0.1:1"
     async with make_pod(separate_task(), separate=True, deadlines=Deadlines(setup=2, upload=2)) as pod:

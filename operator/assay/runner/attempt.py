@@ -18,7 +18,7 @@ from assay.runner.execution import Execution, execute, harness_version
 from assay.runner.gateway_client import Deadline, GatewayClient, GatewayError, GatewayRefused
 from assay.runner.model_gateway.call_log import CallLog
 from assay.runner.preparation import IsolationProof
-from assay.runner.saving import upload_all
+from assay.runner.saving import LAST_SECONDS, upload_all
 from assay.runner.scrub import Scrubber
 from assay.runner.settings import Pod
 from assay.runner.siblings import Siblings
@@ -28,8 +28,6 @@ from assay.runner.termination import termination_message, write_termination_mess
 
 log = logging.getLogger(__name__)
 
-_MANIFEST_SECONDS = 10.0
-"""Time kept for the manifest when the files used up the upload's deadline."""
 _LAST_QUIT_SECONDS = 2.0
 _RESTARTED = "the runner's container restarted in the middle of the try; the agent is never run twice"
 
@@ -166,7 +164,7 @@ async def _write_manifest(context: TryContext, result: TryResult, deadline: Dead
         verify_only=spec.verify_only,
     )
     return await context.client.put_manifest(
-        manifest.model_dump_json().encode(), Deadline(max(deadline.left, _MANIFEST_SECONDS))
+        manifest.model_dump_json().encode(), deadline.at_least(LAST_SECONDS)
     )
 
 

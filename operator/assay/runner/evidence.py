@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -124,24 +125,18 @@ class Evidence:
     async def try_file(self, path: str, file: Path, deadline: Deadline) -> None:
         """As `put_file`, but raises nothing: what the gateway could not take now is in `failed`.
 
-        A file that can never be taken is an omission instead. An agent names its files as it likes, and must
-        not earn a fresh try by a name that something refuses.
+        A file that can never be taken, or for which there is no time left, is an omission instead. An agent
+        names its files as it likes and writes as many as it likes: it must earn no fresh try by that.
         """
-        try:
+        with self._noting(path):
             await self.put_file(path, file, deadline)
-        except GatewayUnavailable as error:
-            log.warning("evidence %s was not uploaded: %s", path, error)
-            self._failed[path] = str(error)
-        except (GatewayError, OSError) as error:
-            log.warning("evidence %s is left out: %s", path, error)
-            self._omitted.append(LeftOut(path, str(error)[:500]))
 
     async def try_exact(self, path: str, pieces: Pieces, deadline: Deadline) -> None:
         """Upload a stream that is of use only as it is. Raises nothing: see `try_file`.
 
         One that is above the limits, or that scrubbing would change, is an omission.
         """
-        try:
+        with self._noting(path):
             size, digest = await asyncio.to_thread(lambda: _measure(pieces()))
             scrubbed = await asyncio.to_thread(lambda: _measure(self._scrubber.stream(pieces())))
             if size > min(self._limits.file_bytes, self._room(path)):
@@ -150,6 +145,11 @@ class Evidence:
                 self._omitted.append(LeftOut(path, "something in it looks like a credential"))
             else:
                 await self._put(path, pieces, size, digest, deadline)
+
+    @contextmanager
+    def _noting(self, path: str) -> Iterator[None]:
+        try:
+            yield
         except GatewayUnavailable as error:
             log.warning("evidence %s was not uploaded: %s", path, error)
             self._failed[path] = str(error)

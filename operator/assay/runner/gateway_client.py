@@ -35,6 +35,10 @@ class GatewayUnavailable(GatewayError):
     """No usable answer within the time given: connection lost, or 503 because the storage is away."""
 
 
+class OutOfTime(GatewayError):
+    """The gateway raised no objection, but there was more to send than the time given allows."""
+
+
 class GatewayRefused(GatewayError):
     """The gateway answered that this can never work. `code` is its `X-Assay-Error`, or the HTTP status."""
 
@@ -57,6 +61,10 @@ class Deadline:
     @property
     def left(self) -> float:
         return self._end - time.monotonic()
+
+    def at_least(self, seconds: float) -> "Deadline":
+        """This one, or a later one that leaves so much time from now on."""
+        return Deadline(max(self.left, seconds))
 
 
 class GatewayClient:
@@ -114,7 +122,7 @@ class GatewayClient:
     async def fetch_archive(self, digest: str, target: Path, deadline: Deadline) -> None:
         """Download the task archive and check it. `target` exists only if its digest is right.
 
-        Raises DigestMismatch, GatewayRefused, GatewayUnavailable.
+        Raises DigestMismatch, GatewayRefused, GatewayUnavailable, OutOfTime.
         """
         await self._fetch("task archive", "tasks", digest, "the ledger froze", target, deadline)
 
@@ -191,10 +199,12 @@ class GatewayClient:
 
     async def _patiently(self, what: str, once: Callable[[], Awaitable[None]], deadline: Deadline) -> None:
         pause, tries, last = 0.2, 0, ""
+        if deadline.left <= 0:
+            raise OutOfTime(f"{what}: no time was left to begin it")
         while True:
             tries += 1
             try:
-                async with asyncio.timeout(max(0.1, deadline.left)):
+                async with asyncio.timeout(deadline.left) as given:
                     return await once()
             except GatewayRefused as error:
                 # TokenReview can lag behind a pod that has only just been bound.
@@ -203,6 +213,8 @@ class GatewayClient:
                     raise
                 last = str(error)
             except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+                if given.expired() and tries == 1:
+                    raise OutOfTime(f"{what}: no time was left to finish it") from error
                 last = f"{what}: {error or type(error).__name__}"
             wait = pause * random.uniform(0.5, 1.0)  # noqa: S311
             if deadline.left <= wait:

@@ -13,6 +13,8 @@ from assay.runner.sandbox.archive import read_chunks
 
 log = logging.getLogger(__name__)
 
+LAST_SECONDS = 10.0
+"""Time kept for each of the last documents when the files used up the upload's deadline."""
 _EARLY_SECONDS = 60.0
 
 
@@ -34,9 +36,10 @@ async def upload_all(context: TryContext, prepared: Prepared, deadline: Deadline
         await evidence.try_exact(ARTIFACTS, partial(read_chunks, paths.artifacts_archive), deadline)
     await evidence.put_folder("trial", paths.trial, deadline)
     await evidence.put_folder("tampered", paths.tampered, deadline)
-    await evidence.put_omissions(deadline)
+    last = deadline.at_least(LAST_SECONDS)
+    await evidence.put_omissions(last)
     if paths.log.exists():
-        await evidence.put_file("runner.log", paths.log, deadline)
+        await evidence.put_file("runner.log", paths.log, last)
 
 
 async def _upload_beginning(context: TryContext, prepared: Prepared, deadline: Deadline) -> None:
