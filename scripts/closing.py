@@ -60,7 +60,7 @@ def _failures(case: ElementTree.Element) -> Iterator[tuple[str, str]]:
     name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name', '')}"
     for child in case:
         if child.tag in _FAILURES:
-            yield name, _own_words(child.text or child.get("message", ""))
+            yield name, _own_words(child.text or child.get("message") or "")
 
 
 def _own_words(text: str) -> str:
