@@ -14,6 +14,7 @@ FIGURES = (
     "scoring_speed",
     "report_speed",
     "report_html",
+    "cli_start",
 )
 SIMULATED = ("operator_throughput", "operator_recovery")
 """These start a cluster of their own, whose nodes are simulated."""

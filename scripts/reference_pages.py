@@ -5,13 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-import typer
-
 from assay.api.agent_variant import VariantCondition, VariantReason
 from assay.api.evaluation_run import MUTABLE_FIELDS
 from assay.api.evaluation_run_status import RunCondition, RunReason
 from assay.api.ledger_resource import LedgerCondition, LedgerReason
-from assay.cli.app import app
+from assay.cli.app import COMMANDS, load
 from assay.core.outcomes import TABLE, Rule
 from scripts.crds import RESOURCES, custom_resource_definition, root_schema
 from scripts.enum_docs import member_docs
@@ -163,10 +161,11 @@ def _records() -> str:
 
 
 def _commands() -> str:
-    root = typer.main.get_command(app)
+    roots = ((f"assay {name}", load(name)) for name in COMMANDS)
     text = HEADER + "# Command line\n\n`assay`, also `kubectl assay`. Every command has `--help`. "
     text += "Exit status: 0 done, 1 refused or failed, 2 wrong command line.\n\n"
-    return text + "".join(_command(name, command) for name, command in _walk("assay", root))
+    found = (one for name, root in roots for one in _walk(name, root))
+    return text + "".join(_command(name, command) for name, command in found)
 
 
 # Typer brings click along under a private name, so its classes cannot be named here.

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.cli.app import COMMANDS
+from assay.cli.app import COMMANDS, load
 from tests.cli.conftest import run
 
 TALKS_TO_CLUSTER = [
@@ -135,6 +137,22 @@ def test_a_resource_of_another_version_is_told(tmp_path: Path) -> None:
     assert "spec.ledgers" in done.stderr
 
 
+@pytest.mark.parametrize("command", [("list",), ("show", "nightly")])
+def test_what_is_no_api_server_is_told(tmp_path: Path, command: tuple[str, ...]) -> None:
+    with api_server(200, "Welcome to the company portal") as server:
+        done = run(*command, environment=environment(tmp_path, server))
+    assert done.exit_code == 1
+    assert "what answered is no API server" in done.stderr
+
+
+def test_looking_at_a_run_loads_nothing_that_takes_long() -> None:
+    """Each of these takes a quarter of a second and more: `assay show` is to answer at once."""
+    slow = {"aiohttp", "boto3", "kopf", "kubernetes", "prometheus_client", "jinja2", "vl_convert"}
+    asked = "import sys, assay.cli.app, assay.cli.run_views; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert not slow & set(done.stdout.split())
+
+
 def test_a_list_of_nothing_has_its_headings(tmp_path: Path) -> None:
     with api_server(200, {"items": []}) as server:
         done = run("list", environment=environment(tmp_path, server))
@@ -146,11 +164,18 @@ def test_every_command_teaches(name: str) -> None:
     done = run(name, "--help")
     assert done.exit_code == 0
     assert "Usage: " in done.stdout
-    group = COMMANDS[name].endswith(":app")
+    group = COMMANDS[name].place.endswith(":app")
     assert group or "Example:" in done.stdout or "The start:" in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_of_each_what_it_says_itself(name: str) -> None:
+    told = " ".join((load(name).help or "").partition("\n\n")[0].split())
+    assert COMMANDS[name].summary == told
 
 
 def test_an_unknown_command_is_a_wrong_command_line() -> None:
     done = run("frobnicate")
     assert done.exit_code == 2
     assert "No such command 'frobnicate'" in done.stderr
+    assert "Did you mean 'show'?" in run("shwo").stderr

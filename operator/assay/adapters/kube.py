@@ -12,6 +12,27 @@ import aiohttp
 import msgspec
 
 from assay.adapters.kube_config import KubeConfig
+from assay.adapters.kube_errors import (
+    KubeError,
+    KubeRefused,
+    KubeUnavailable,
+    WatchExpired,
+    decode_status,
+    decoded,
+    failure,
+    no_answer,
+)
+
+__all__ = [
+    "JSON",
+    "KubeClient",
+    "KubeError",
+    "KubeRefused",
+    "KubeUnavailable",
+    "ListPage",
+    "WatchEvent",
+    "WatchExpired",
+]
 
 JSON = dict[str, Any]
 
@@ -23,39 +44,6 @@ INACTIVITY_SECONDS = 100.0
 JSON_ONLY = "application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 MERGE_PATCH = "application/merge-patch+json"
-
-
-class KubeError(Exception):
-    """Any failure of a request to the API server."""
-
-
-class KubeUnavailable(KubeError):
-    """No answer, 429 or 5xx: the same request may succeed later, after `retry_after` seconds.
-
-    Unless `untouched`, it may have been carried out all the same: it is the answer that was lost.
-    """
-
-    def __init__(self, message: str, retry_after: float = 1.0, *, untouched: bool = False) -> None:
-        super().__init__(message)
-        self.retry_after, self.untouched = retry_after, untouched
-
-
-class KubeRefused(KubeError):
-    """The API server refused the request; `status` is HTTP's, `reason` Kubernetes'."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.reason = status, reason
-
-
-class WatchExpired(KubeError):
-    """The version to watch from is too old: list again."""
-
-
-class _Status(msgspec.Struct):
-    message: str = ""
-    reason: str = ""
-    code: int = 0
 
 
 class WatchEvent(msgspec.Struct):
@@ -83,7 +71,6 @@ class ListPage(msgspec.Struct):
 
 _decode_page = msgspec.json.Decoder(ListPage).decode
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
-_decode_status = msgspec.json.Decoder(_Status).decode
 
 
 class KubeClient:
@@ -123,23 +110,19 @@ class KubeClient:
 
     async def get(self, path: str, parameters: Mapping[str, str] | None = None) -> JSON:
         """One object, or one list of few objects."""
-        found: JSON = msgspec.json.decode(await self.request("GET", path, parameters=parameters))
-        return found
+        return decoded(await self.request("GET", path, parameters=parameters))
 
     async def create(self, path: str, body: JSON) -> JSON:
         """Create an object in the collection at `path`."""
-        made: JSON = msgspec.json.decode(await self.request("POST", path, body))
-        return made
+        return decoded(await self.request("POST", path, body))
 
     async def replace(self, path: str, body: JSON) -> JSON:
         """Replace the object at `path`; its resourceVersion guards against lost updates."""
-        made: JSON = msgspec.json.decode(await self.request("PUT", path, body))
-        return made
+        return decoded(await self.request("PUT", path, body))
 
     async def merge(self, path: str, body: JSON) -> JSON:
         """JSON merge patch of the object at `path`: None removes a field, lists are replaced."""
-        made: JSON = msgspec.json.decode(await self.request("PATCH", path, body, content_type=MERGE_PATCH))
-        return made
+        return decoded(await self.request("PATCH", path, body, content_type=MERGE_PATCH))
 
     async def pages(
         self, path: str, parameters: Mapping[str, str], *, metadata_only: bool = False
@@ -174,7 +157,7 @@ class KubeClient:
             ) as answer:
                 self._answered("WATCH", str(answer.status))
                 if answer.status != 200:
-                    raise _failure(answer.status, await answer.read(), answer.headers)
+                    raise failure(answer.status, await answer.read(), answer.headers)
                 async for line in _lines(answer.content):
                     event = _decode_event(line)
                     if event.type == "ERROR":
@@ -210,13 +193,11 @@ class KubeClient:
                 content = await answer.read()
                 self._answered(method, str(answer.status))
                 if answer.status >= 400:
-                    raise _failure(answer.status, content, answer.headers)
+                    raise failure(answer.status, content, answer.headers)
                 return content
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._answered(method, "none")
-            words = str(error) or type(error).__name__
-            unsent = isinstance(error, aiohttp.ClientConnectorError)
-            raise KubeUnavailable(f"the API server did not answer: {words}", untouched=unsent) from error
+            raise no_answer(error, untouched=isinstance(error, aiohttp.ClientConnectorError)) from error
 
     def _headers(self, accept: str = JSON_ONLY) -> dict[str, str]:
         headers = {"Accept": accept, "User-Agent": "assay-operator"}
@@ -243,23 +224,8 @@ async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
 
 
-def _failure(status: int, content: bytes, headers: Mapping[str, str]) -> KubeError:
-    try:
-        said = _decode_status(content)
-    except msgspec.DecodeError:
-        said = _Status(content[:500].decode(errors="replace"))
-    if status == 429 or status >= 500:
-        pause = headers.get("Retry-After", "")
-        return KubeUnavailable(
-            f"the API server answered {status}: {said.message}",
-            float(pause) if pause.isdigit() else 1.0,
-            untouched=status == 429,
-        )
-    return KubeRefused(status, said.reason, said.message)
-
-
 def _watch_error(raw: msgspec.Raw) -> KubeError:
-    said = _decode_status(raw)
+    said = decode_status(raw)
     if said.code == 410:
         return WatchExpired(said.message)
     return KubeUnavailable(f"watch ended with {said.code} {said.reason}: {said.message}")

@@ -1,21 +1,28 @@
-"""How commands reach the cluster: the options that all of them share, and the runs that are there."""
+"""How commands reach the cluster: the options that all of them share, and the runs that are there.
 
-import asyncio
+`with_cluster` is for commands that watch, change or ask for many things; `read_cluster` for those that only
+look, and import neither asyncio nor aiohttp: that would take longer than all that they do.
+"""
+
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 from pydantic import ValidationError
 
-from assay.adapters.kube import REQUEST_SECONDS, KubeClient, KubeRefused, KubeUnavailable
 from assay.adapters.kube_config import KubeConfig, load_kube_config
+from assay.adapters.kube_errors import KubeRefused, KubeUnavailable, decoded
+from assay.adapters.kube_read import KubeReader
 from assay.api.evaluation_run import EvaluationRun
 from assay.cli.output import InputError, expected_errors, explained
 from assay.core.run_story import ended
+
+if TYPE_CHECKING:
+    from assay.adapters.kube import KubeClient
 
 RUN_FAILED = 4
 """Exit status where the run ended without the coverage that it asks for, or without any valid attempt."""
@@ -24,6 +31,7 @@ RUN_STOPPED = 5
 
 TIMEOUT_VARIABLE = "ASSAY_REQUEST_SECONDS"
 """How long one request to the API server may take."""
+REQUEST_SECONDS = 30.0
 MOST_SECONDS = 3600
 
 GROUP_PATH = "/apis/assay.dev/v1alpha1"
@@ -42,24 +50,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 class Cluster:
     """A connection, and the namespace that the user means."""
 
-    client: KubeClient
+    client: "KubeClient"
     namespace: str
 
     def path(self, plural: str, name: str = "") -> str:
         """Path of one of our resources, or of all of a kind, in the namespace."""
-        return f"{GROUP_PATH}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+        return resource_path(self.namespace, plural, name)
 
     async def run(self, name: str) -> EvaluationRun:
         """The run of that name. Raises InputError where there is none."""
-        try:
+        with _absence_explained(self.namespace, name):
             return parse_run(await self.client.get(self.path("evaluationruns", name)))
-        except KubeRefused as error:
-            if error.status != 404:
-                raise
-            raise InputError(
-                f"there is no EvaluationRun {name} in namespace {self.namespace}: `assay list -A` shows "
-                "those of all namespaces"
-            ) from error
 
     async def changes(self, run: EvaluationRun) -> AsyncIterator[EvaluationRun]:
         """Every later state of the run. Raises WatchExpired; InputError once it is deleted."""
@@ -69,7 +70,45 @@ class Cluster:
             if event.type == "DELETED":
                 raise InputError(f"EvaluationRun {run.metadata.name} was deleted; its evidence stays in S3")
             if event.type in ("ADDED", "MODIFIED"):
-                yield parse_run(msgspec.json.decode(event.object))
+                yield parse_run(decoded(event.object))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What can be read in the namespace that the user means."""
+
+    reader: KubeReader
+    namespace: str
+
+    def runs(self, everywhere: bool = False) -> list[EvaluationRun]:
+        """The runs of the namespace, or of all namespaces."""
+        path = (
+            f"{GROUP_PATH}/evaluationruns" if everywhere else resource_path(self.namespace, "evaluationruns")
+        )
+        return [parse_run(body) for body in self.reader.get(path)["items"]]
+
+    def run(self, name: str) -> EvaluationRun:
+        """The run of that name. Raises InputError where there is none."""
+        with _absence_explained(self.namespace, name):
+            return parse_run(self.reader.get(resource_path(self.namespace, "evaluationruns", name)))
+
+
+def resource_path(namespace: str, plural: str, name: str = "") -> str:
+    """Path of one of our resources, or of all of a kind."""
+    return f"{GROUP_PATH}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")
+
+
+@contextmanager
+def _absence_explained(namespace: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except KubeRefused as error:
+        if error.status != 404:
+            raise
+        raise InputError(
+            f"there is no EvaluationRun {name} in namespace {namespace}: `assay list -A` shows those of all "
+            "namespaces"
+        ) from error
 
 
 def parse_run(body: object) -> EvaluationRun:
@@ -87,22 +126,45 @@ def with_cluster[T](
     kubeconfig: Path | None = None,
 ) -> T:
     """Do the work with a connection; what a user can cause ends the command with one message."""
-    with expected_errors():
-        config = load_kube_config(kubeconfig=kubeconfig, context=context)
+    import asyncio
 
-        seconds = _request_seconds()
+    from assay.adapters.kube import KubeClient
+
+    with expected_errors():
+        config, seconds = load_kube_config(kubeconfig=kubeconfig, context=context), _request_seconds()
 
         async def connected() -> T:
             async with KubeClient(config, request_seconds=seconds) as client:
                 return await work(Cluster(client, namespace or config.namespace))
 
-        try:
+        with _failures_explained(config):
             return asyncio.run(connected())
-        except KubeUnavailable as error:
-            raise InputError(f"{config.server}: {error}; does `kubectl get --raw /readyz` work?") from error
-        except KubeRefused as error:
-            raise InputError(_refused(config, error)) from error
     raise AssertionError("expected_errors ends the command")
+
+
+def read_cluster[T](
+    read: Callable[[View], T],
+    namespace: str | None = None,
+    context: str | None = None,
+    kubeconfig: Path | None = None,
+) -> T:
+    """What `read` finds; what a user can cause ends the command with one message."""
+    with expected_errors():
+        config = load_kube_config(kubeconfig=kubeconfig, context=context)
+        reader = KubeReader(config, _request_seconds())
+        with _failures_explained(config):
+            return read(View(reader, namespace or config.namespace))
+    raise AssertionError("expected_errors ends the command")
+
+
+@contextmanager
+def _failures_explained(config: KubeConfig) -> Iterator[None]:
+    try:
+        yield
+    except KubeUnavailable as error:
+        raise InputError(f"{config.server}: {error}; does `kubectl get --raw /readyz` work?") from error
+    except KubeRefused as error:
+        raise InputError(_refused(config, error)) from error
 
 
 def _request_seconds() -> float:

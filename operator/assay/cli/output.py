@@ -27,7 +27,7 @@ _EXPECTED = (
     "assay.adapters.environment:BadSettings",
     "assay.adapters.git:GitError",
     "assay.adapters.image_builder:ImageBuildError",
-    "assay.adapters.kube:KubeError",
+    "assay.adapters.kube_errors:KubeError",
     "assay.adapters.kube_config:KubeConfigError",
     "assay.adapters.ledger_store:ArchiveMissingError",
     "assay.adapters.registry:RegistryError",

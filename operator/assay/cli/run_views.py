@@ -10,16 +10,13 @@ from rich.table import Table as RichTable
 
 from assay.api.evaluation_run import EvaluationRun
 from assay.cli.cluster import (
-    GROUP_PATH,
     AsJson,
-    Cluster,
     Context,
     Kubeconfig,
     Namespace,
     end_with,
     exit_status,
-    parse_run,
-    with_cluster,
+    read_cluster,
 )
 from assay.cli.output import print_json, print_table
 from assay.core import run_story
@@ -47,12 +44,7 @@ def list_runs(
 
         kubectl assay list -n evals
     """
-
-    async def read(cluster: Cluster) -> list[EvaluationRun]:
-        path = f"{GROUP_PATH}/evaluationruns" if everywhere else cluster.path("evaluationruns")
-        return [parse_run(body) for body in (await cluster.client.get(path))["items"]]
-
-    runs = with_cluster(read, namespace, context, kubeconfig)
+    runs = read_cluster(lambda view: view.runs(everywhere), namespace, context, kubeconfig)
     runs.sort(key=lambda run: run.metadata.creation_timestamp or "", reverse=True)
     if as_json:
         print_json([run.model_dump(mode="json", exclude_none=True) for run in runs])
@@ -93,7 +85,7 @@ def show(
 
         kubectl assay show nightly -n evals
     """
-    found = with_cluster(lambda cluster: cluster.run(run), namespace, context, kubeconfig)
+    found = read_cluster(lambda view: view.run(run), namespace, context, kubeconfig)
     if as_json:
         print_json(found.model_dump(mode="json", exclude_none=True))
     else:
