@@ -32,6 +32,8 @@ def dashboard() -> Dashboard:
 
 
 def _scores() -> Shown:
+    # With few clusters the interval is wider than what a score can be.
+    score_bound = f"clamp({of('assay_run_score_bound_ratio', ',bound=%s')}, 0, 1)"
     return rows(
         "Strict score with its interval, n and coverage",
         "Sort by the strict score. Where two intervals overlap, look at the shift below before you call one "
@@ -40,8 +42,8 @@ def _scores() -> Shown:
         KEYS,
         [
             Column(of("assay_run_score_ratio", ',measure="strict"'), "strict score", SHARE, 1),
-            Column(of("assay_run_score_bound_ratio", ',bound="low"'), "95 % from", SHARE, 1),
-            Column(of("assay_run_score_bound_ratio", ',bound="high"'), "to", SHARE, 1),
+            Column(score_bound % '"low"', "95 % from", SHARE, 1),
+            Column(score_bound % '"high"', "to", SHARE, 1),
             Column(of("assay_run_scored_attempts"), "n"),
             Column(of("assay_run_planned_attempts"), "planned"),
             Column(of("assay_run_coverage_ratio"), "coverage", SHARE, 1, ((None, "red"), (1, "green"))),
@@ -52,6 +54,7 @@ def _scores() -> Shown:
 
 
 def _shifts() -> Shown:
+    shift_bound = f"clamp({of('assay_run_shift_bound_ratio', ',bound=%s')}, -1, 1)"
     return rows(
         "Shift against the baseline",
         "Strict score minus the baseline's on the same tasks. Adjusted p below 0.05 is more than noise, "
@@ -59,8 +62,8 @@ def _shifts() -> Shown:
         KEYS,
         [
             Column(of("assay_run_shift_ratio"), "shift", SHARE, 1),
-            Column(of("assay_run_shift_bound_ratio", ',bound="low"'), "95 % from", SHARE, 1),
-            Column(of("assay_run_shift_bound_ratio", ',bound="high"'), "to", SHARE, 1),
+            Column(shift_bound % '"low"', "95 % from", SHARE, 1),
+            Column(shift_bound % '"high"', "to", SHARE, 1),
             Column(
                 of("assay_run_shift_p_value"), "adjusted p", "short", 3, ((None, "green"), (0.05, "text"))
             ),

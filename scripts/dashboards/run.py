@@ -98,7 +98,8 @@ def _how_far() -> list[Shown]:
 
 def _how_good() -> list[Shown]:
     score = f"avg by (ledger, variant) ({of('assay_run_score_ratio', ',measure=%s')})"
-    bound = f"avg by (ledger, variant) ({of('assay_run_score_bound_ratio', ',bound=%s')})"
+    # With few clusters the interval is wider than what a score can be.
+    bound = f"clamp(avg by (ledger, variant) ({of('assay_run_score_bound_ratio', ',bound=%s')}), 0, 1)"
     summed = "sum by (ledger, variant) (%s)"
     return [
         Row("How good"),
