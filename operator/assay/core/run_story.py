@@ -151,7 +151,10 @@ def vector_table(rows: Sequence[VectorRow]) -> Table:
 
 
 def _interval(value: str | None) -> str:
-    return UNKNOWN if value is None else " to ".join(_rate(part) for part in value.split())
+    """The interval of a score, without what a score cannot be."""
+    if value is None:
+        return UNKNOWN
+    return " to ".join(f"{min(max(Decimal(part), Decimal(0)), Decimal(1)):.3f}" for part in value.split())
 
 
 def _rate(value: str | None) -> str:
