@@ -95,6 +95,8 @@ class RunReason(StrEnum):
     """VariantsResolved is not True; its message says why."""
     JOURNAL_DAMAGED = "JournalDamaged"
     """The run's journal in S3 is not what was written: nothing goes on before it is restored."""
+    OUTCOME_TABLE_CHANGED = "OutcomeTableChanged"
+    """Another version of the operator has other rules than the run began with; no try is made."""
     WAITING_FOR_STORAGE = "WaitingForStorage"
     """The object store cannot be reached, refuses the credentials, or lacks the bucket; nothing is lost."""
     PRICE_SHEET_UNUSABLE = "PriceSheetUnusable"
@@ -244,6 +246,14 @@ class Resolved(StatusPart):
     images: ResolvedImages | None = Field(default=None, description="images of Assay that execute the tries.")
     price_sheet: BoundedDigest | None = Field(
         default=None, description="priceSheet that costs are computed with, by digest; absent = none."
+    )
+    outcome_table: BoundedDigest | None = Field(
+        default=None,
+        description="outcomeTable digest of the rules that decide what follows from an outcome; an operator "
+        "with other rules does not go on with the run.",
+    )
+    operator_version: Annotated[str, Field(max_length=50)] | None = Field(
+        default=None, description="operatorVersion that started the run."
     )
 
 

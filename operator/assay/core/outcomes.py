@@ -5,12 +5,13 @@ sample: such a class is retained, with its verdict or with 0.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
 from assay.api.ledgerfile import RetryLimits
 from assay.api.outcome import OutcomeClass
+from assay.core.canonical import digest_of
 
 
 class Disposition(StrEnum):
@@ -192,6 +193,21 @@ TABLE: Mapping[OutcomeClass, Rule] = MappingProxyType(
 """One rule for each outcome class; a test asserts that none is missing."""
 
 MAX_DELAY_SECONDS = 15 * 60
+
+
+def _decides(rule: Rule) -> dict[str, str | int | bool]:
+    """The rule without its words."""
+    return {name: value for name, value in asdict(rule).items() if name not in ("meaning", "fix") and value}
+
+
+def table_digest(table: Mapping[OutcomeClass, Rule]) -> str:
+    """Digest of all that decides in a table; its words do not."""
+    rules = {outcome.value: _decides(rule) for outcome, rule in table.items()}
+    return digest_of({"rules": rules, "maxDelaySeconds": MAX_DELAY_SECONDS})
+
+
+TABLE_DIGEST = table_digest(TABLE)
+"""Digest of the rules: a run pins it, and none goes on under another (design §7)."""
 
 
 def delay_seconds(rule: Rule, tries: int) -> int:

@@ -4,7 +4,7 @@ The to-do set is always planned minus recorded minus live, computed from nothing
 event that gets lost, arrives twice or arrives late changes the end state, and a restart needs no memory.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, takewhile
@@ -13,7 +13,17 @@ from assay.api.evaluation_run import Budget
 from assay.core.attempts import AttemptState, NextTry
 from assay.core.brakes import Brakes, brakes
 from assay.core.circuit_breaker import tells
-from assay.core.classify import AskStorage, Ended, EndNow, Live, TryState, classify, stopped, stuck
+from assay.core.classify import (
+    AskStorage,
+    Ended,
+    EndNow,
+    Live,
+    TryState,
+    TryTerms,
+    classify,
+    stopped,
+    stuck,
+)
 from assay.core.names import job_name
 from assay.core.observation import JobEvent, JobView, PodView
 from assay.core.plan import RunPlan
@@ -171,7 +181,8 @@ def reconcile(
     """
     terms = Terms(desired.plan, desired.resumed_at, desired.rounds)
     standing = standing or Standing()
-    tries = _Tries(desired, recorded, observed, standing.planned(terms))
+    planned = standing.planned(terms)
+    tries = Tries(desired.run_uid, desired.plan.terms, desired.stop, recorded, observed, planned)
     tries.classify_all(now)
     outlook = standing.outlook(terms, recorded, tries.unrecorded)
     tries.ask_for_gaps(outlook)
@@ -196,18 +207,20 @@ def reconcile(
     )
 
 
-class _Tries:
+class Tries:
     """The tries of one pass that the journal does not hold, sorted into live, settling and ended."""
 
     def __init__(
         self,
-        desired: Desired,
+        run_uid: str,
+        terms: Callable[[AttemptKey], TryTerms],
+        stop: bool,
         recorded: Mapping[str, TryRecord],
         observed: Observed,
-        planned: Set[AttemptKey],
+        planned: Container[AttemptKey],
     ) -> None:
-        self._desired, self._observed, self._recorded = desired, observed, recorded
-        self._planned = planned
+        self._run_uid, self._terms, self._stop = run_uid, terms, stop
+        self._observed, self._recorded, self._planned = observed, recorded, planned
         self.live: list[LiveTry] = []
         self.settling: set[AttemptKey] = set(observed.unsettled)
         self.unrecorded: list[TryRecord] = []
@@ -225,7 +238,7 @@ class _Tries:
             if name not in self._recorded and name not in self._observed.jobs and record.key in self._planned:
                 self.unrecorded.append(record)
         for job in self._observed.jobs.values():
-            if job.name in self._recorded and job.owner_uid == self._desired.run_uid:
+            if job.name in self._recorded and job.owner_uid == self._run_uid:
                 # How a try ended is decided once: whatever its Job shows now, the journal says it.
                 self.leftovers += 1
                 self.actions.append(DeleteJob(job))
@@ -234,7 +247,7 @@ class _Tries:
         self._orphans(now)
 
     def _classify(self, job: JobView, now: datetime) -> None:
-        if job.owner_uid != self._desired.run_uid:
+        if job.owner_uid != self._run_uid:
             return
         key = _key(job.attempt_key, self._planned)
         if key is None:
@@ -245,7 +258,7 @@ class _Tries:
             return
         answer = self._observed.answers.get((job.name, pod.uid if pod else ""))
         event = self._observed.events.get(job.name)
-        state = classify(job, pod, answer, event, self._desired.plan.terms(key), now)
+        state = classify(job, pod, answer, event, self._terms(key), now)
         self._sort(job, key, pod, state, now)
 
     def _is_podless(self, job_name: str) -> bool:
@@ -272,7 +285,7 @@ class _Tries:
 
     def _live(self, job: JobView, key: AttemptKey, pod: PodView | None, state: Live, now: datetime) -> None:
         waiting = state.waiting
-        if self._desired.stop and (waiting is None or waiting.reason not in ENDING):
+        if self._stop and (waiting is None or waiting.reason not in ENDING):
             if job.suspended:
                 self.actions.append(DeleteJob(job))
             else:
@@ -289,7 +302,7 @@ class _Tries:
             records = outlook.tries[key]
             known = {record.try_number for record in records}
             for number in range(1, records[-1].try_number):
-                name = name_of(self._desired.run_uid, key, number)
+                name = name_of(self._run_uid, key, number)
                 if number not in known and name not in asked and name not in self._observed.jobs:
                     self.settling.add(key)
                     self.actions.append(AskManifest(key, number, name, ""))
@@ -318,7 +331,7 @@ class _Tries:
 def _dispatch(
     desired: Desired,
     observed: Observed,
-    tries: _Tries,
+    tries: Tries,
     outlook: Outlook,
     brake: Brakes,
     now: datetime,
@@ -378,7 +391,7 @@ def newest(pods: Sequence[PodView]) -> PodView | None:
     return max(pods, key=lambda pod: (pod.created_at, not pod.gone, pod.uid), default=None)
 
 
-def _key(text: str, planned: Set[AttemptKey]) -> AttemptKey | None:
+def _key(text: str, planned: Container[AttemptKey]) -> AttemptKey | None:
     try:
         key = AttemptKey.parse(text)
     except ValueError:

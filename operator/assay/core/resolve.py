@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import assay
 from assay.api.agent_variant import AgentVariant, VariantCondition
 from assay.api.conditions import find_condition
 from assay.api.evaluation_run import EvaluationRun
@@ -16,8 +17,11 @@ from assay.api.evaluation_run_status import (
 from assay.api.ledger_resource import Ledger, LedgerReason
 from assay.core.ledger import LedgerFile
 from assay.core.ledger_status import LedgerProblem
+from assay.core.outcomes import TABLE_DIGEST
 from assay.core.plan import RunLedger, RunVariant
 from assay.core.variants import fingerprint
+
+_ENDS = "its live tries finish and stay on record; delete this run and create a new one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ def resolved_status(
         ],
         images=images,
         price_sheet=price_sheet,
+        outcome_table=TABLE_DIGEST,
+        operator_version=assay.__version__,
     )
 
 
@@ -132,7 +138,7 @@ def _ledger(
         return Problem(
             RunReason.LEDGER_REPLACED,
             f"Ledger {name} was deleted and created again after the run had started "
-            f"(UID {before.uid}, now {ledger.metadata.uid}): delete this run and create a new one",
+            f"(UID {before.uid}, now {ledger.metadata.uid}): {_ENDS}",
         )
     content = contents.get(name) or Problem(RunReason.LEDGER_NOT_VERIFIED, f"Ledger {name} is being read")
     if isinstance(content, RunLedger) and before and before.digest != content.digest:
@@ -159,7 +165,7 @@ def _variant(
         return Problem(
             RunReason.VARIANT_REPLACED,
             f"AgentVariant {name} was deleted and created again after the run had started "
-            f"(UID {before.uid}, now {variant.metadata.uid}): delete this run and create a new one",
+            f"(UID {before.uid}, now {variant.metadata.uid}): {_ENDS}",
         )
     accepted = find_condition(variant.status.conditions, VariantCondition.ACCEPTED)
     if accepted is not None and accepted.status == "False":
@@ -169,6 +175,6 @@ def _variant(
         return Problem(
             RunReason.VARIANT_REPLACED,
             f"AgentVariant {name} had fingerprint {before.fingerprint} when the run started and has {digest} "
-            "now: delete this run and create a new one",
+            f"now: {_ENDS}",
         )
     return RunVariant(name, variant.metadata.uid, digest, variant.spec)

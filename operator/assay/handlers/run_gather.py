@@ -14,6 +14,7 @@ from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import GATEWAY_SERVICE
 from assay.core.classify import record_of_manifest
 from assay.core.observation import JobView
+from assay.core.pinned_run import PinnedRun
 from assay.core.plan import RunLedger, RunPlan, make_plan
 from assay.core.reconcile import AskManifest, CreateJob, Observed
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
@@ -117,7 +118,7 @@ class Gatherer:
         """The store failed: it is a hold until a check succeeds."""
         self._storage.done(problem)
 
-    def observed(self, plan: RunPlan) -> Observed:
+    def observed(self, plan: RunPlan | PinnedRun) -> Observed:
         """The cluster's state and S3's answers."""
         objects = self._context.table.of(self._uid)
         self._forget(objects.jobs)
@@ -231,10 +232,12 @@ class Gatherer:
         if self._storage.due <= time.monotonic():
             self._storage.done(await self.evidence.check())
 
-    def _records_found(self, plan: RunPlan) -> dict[str, TryRecord]:
+    def _records_found(self, plan: RunPlan | PinnedRun) -> dict[str, TryRecord]:
         """Records of the manifests whose Job is gone and that the journal does not hold yet."""
         self._found = {name: one for name, one in self._found.items() if name not in self.journal.records}
-        planned = frozenset(plan.attempts) if self._found else frozenset()
+        if not self._found:
+            return {}
+        planned = plan if isinstance(plan, PinnedRun) else frozenset(plan.attempts)
         return {
             name: record_of_manifest(found, plan.terms(key))
             for name, found in self._found.items()
