@@ -21,6 +21,7 @@ from scripts.dashboards.questions import View
 ALERTS = CHART / "alerts" / "assay.rules.yaml"
 RUN_SECONDS = 420
 SCRAPE_SECONDS = 60
+SHOWN_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,7 @@ def observed_run(target: Target, kube: Kube, scratch: Path, repetitions: int = 1
     apply([one for one in manifests if one["kind"] == "ConfigMap"])
     (example,) = [one for one in manifests if one["kind"] == "EvaluationRun"]
     name = f"observed-{datetime.now(UTC):%H%M%S}"
-    more = {
-        **run_spec(target),
-        "repetitions": repetitions,
-        "parallelism": 4,
-        "baseline": {"name": "nop"},
-    }
+    more = {**run_spec(target), "repetitions": repetitions, "parallelism": 4}
     with scraping(scratch, _addresses(kube), ALERTS) as prometheus:
         begun = time.time()
         apply([named(example, name, ledger, more)])
@@ -60,9 +56,10 @@ def observed_run(target: Target, kube: Kube, scratch: Path, repetitions: int = 1
 
 
 def _await_end(prometheus: Prometheus, run: str) -> None:
-    """Until a scrape has shown the run's end and its report."""
+    """Until scrapes have shown the run's end for some seconds, so that charts show it, and its report."""
     deadline = time.monotonic() + SCRAPE_SECONDS
-    query = f'assay_run_end_time_seconds{{run="{run}"}} and on (run) assay_run_priced_attempts'
+    ended = f'min_over_time(assay_run_condition{{run="{run}",condition="Complete"}}[{SHOWN_SECONDS}s]) == 1'
+    query = f"{ended} and on (run) assay_run_priced_attempts"
     while not prometheus.now(query):
         if time.monotonic() > deadline:
             raise WaitTimeout(f"no scrape has shown the end of run {run} in {SCRAPE_SECONDS} s")

@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--namespace", default=RUN_NAMESPACE, help="namespace of the run")
     parser.add_argument("--run", help="the run to show, with --prometheus")
     parser.add_argument("--minutes", type=float, default=60, help="how far back, with --prometheus")
-    parser.add_argument("--repetitions", type=int, default=2, help="of the run that is made otherwise")
+    parser.add_argument("--repetitions", type=int, default=1, help="of the run that is made otherwise")
 
 
 def take(chosen: Namespace, folder: Path) -> None:

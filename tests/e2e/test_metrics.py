@@ -24,7 +24,7 @@ _BOUNDED = {
 
 @pytest.fixture(scope="module")
 def observed(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
-    """A run of three variants on the six examples, scraped every second from its first Job on."""
+    """A run of the example variants on the six examples, scraped every second from its first Job on."""
     ready_pod(bench, SYSTEM_NAMESPACE, OPERATOR)
     with observed_run(bench.target, bench.kube, tmp_path_factory.mktemp("prometheus")) as found:
         yield found

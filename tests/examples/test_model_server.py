@@ -193,6 +193,22 @@ def test_rate_limit_names_the_wait_and_ends_where_asked_to(server: Client) -> No
     assert once == [429, 200]
 
 
+@pytest.mark.parametrize(("model", "answers"), [("scripted/idle", 0), ("scripted/hasty", 1), (SOLVER, 2)])
+def test_models_give_up_after_as_many_answers_as_they_have_patience(
+    server: Client, model: str, answers: int
+) -> None:
+    conversation = [{"role": "user", "content": "# Summarise the access log"}]
+    given = 0
+    while not (answer := json.loads(content(server.chat(model, conversation)))).get("task_complete"):
+        given += 1
+        conversation += [{"role": "assistant", "content": str(answer)}, {"role": "user", "content": "$"}]
+    assert given == answers
+
+
+def content(reply: Reply) -> str:
+    return str(reply.body["choices"][0]["message"]["content"])
+
+
 def test_refusal_and_fallback_show_on_the_wire(server: Client) -> None:
     refused = server.chat("scripted/refusing").body["choices"][0]
     assert refused["message"]["content"] is None

@@ -7,8 +7,6 @@ from scripted_model.behaviours import REFUSAL, Behaviour
 from scripted_model.scripts import Message, Turn, next_turn, render
 from scripted_model.usage import Usage, usage_of
 
-_IDLE = Turn("There is a task.", "I leave it as it is.", (), complete=True)
-
 
 class BadRequest(Exception):
     """A request that cannot be answered; the message names the field."""
@@ -31,7 +29,7 @@ def answer_to(
     scripts: Mapping[str, tuple[Turn, ...]],
 ) -> Answer:
     """The scripted answer; the same for the same conversation and model."""
-    turn = _IDLE if behaviour.idle else next_turn(scripts, conversation)
+    turn = next_turn(scripts, conversation, behaviour.turns)
     text = REFUSAL if behaviour.refuses else render(turn, conversation)
     reasoning = "" if behaviour.refuses else f"{turn.analysis} {turn.plan}"
     return Answer(

@@ -16,10 +16,11 @@ REFUSAL = "I can't help with that."
 class Behaviour:
     """What a model name stands for.
 
-    `status` (with `retry_after` seconds and `code`) is answered in place of a result: always, or with `once`
-    only to the first call of a conversation's turn. `pause` is the time between two pieces of a stream in
-    seconds, `cut` ends a stream in its middle, `refuses` gives a refusal, `answers_as` is another model's
-    name in the answer, and `idle` says at once that the task is complete.
+    `turns` is how many answers of a script it gives before it says that the task is complete; None is all,
+    and 0 none. `status` (with `retry_after` seconds and `code`) is answered in place of a result: always,
+    or with `once` only to the first call of a conversation's turn. `pause` is the time between two pieces
+    of a stream in seconds, `cut` ends a stream in its middle, `refuses` gives a refusal, and `answers_as`
+    is another model's name in the answer.
     """
 
     status: int = HTTPStatus.OK
@@ -30,12 +31,13 @@ class Behaviour:
     cut: bool = False
     refuses: bool = False
     answers_as: str | None = None
-    idle: bool = False
+    turns: int | None = None
 
 
 BEHAVIOURS = {
     SOLVER: Behaviour(),
-    "scripted/idle": Behaviour(idle=True),
+    "scripted/hasty": Behaviour(turns=1),
+    "scripted/idle": Behaviour(turns=0),
     "scripted/ratelimited": Behaviour(HTTPStatus.TOO_MANY_REQUESTS, "rate_limit_exceeded", retry_after=1),
     "scripted/ratelimited-once": Behaviour(
         HTTPStatus.TOO_MANY_REQUESTS, "rate_limit_exceeded", retry_after=1, once=True

@@ -29,7 +29,7 @@ class Turn:
     complete: bool = False
 
 
-_DONE = Turn("The commands ran.", "Nothing is left to do.", (), complete=True)
+_DONE = Turn("What I planned is done.", "Nothing is left to do.", (), complete=True)
 
 
 def load(path: Path = _FILE) -> dict[str, tuple[Turn, ...]]:
@@ -43,11 +43,13 @@ def load(path: Path = _FILE) -> dict[str, tuple[Turn, ...]]:
     }
 
 
-def next_turn(scripts: Mapping[str, tuple[Turn, ...]], conversation: Sequence[Message]) -> Turn:
-    """The turn that follows; the same for the same conversation."""
+def next_turn(
+    scripts: Mapping[str, tuple[Turn, ...]], conversation: Sequence[Message], most: int | None = None
+) -> Turn:
+    """The turn that follows, of at most `most` turns; the same for the same conversation."""
     opening = next((message.text for message in conversation if message.role == "user"), "")
     headings = (heading for heading in scripts if heading and heading in opening)
-    turns = scripts[next(headings, "")]
+    turns = scripts[next(headings, "")][:most]
     answers = sum(message.role == "assistant" for message in conversation)
     return turns[answers] if answers < len(turns) else _DONE
 
