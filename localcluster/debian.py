@@ -28,7 +28,11 @@ PACKAGES = {
         "mount": "mount",
     },
     "images": {"buildah": "buildah", "mmdebstrap": "mmdebstrap"},
-    "tests": {"prometheus": "prometheus", "chromium-headless-shell": "chromium-headless-shell"},
+    "tests": {
+        "prometheus": "prometheus",
+        "chromium-headless-shell": "chromium-headless-shell",
+        "faketime": "faketime",
+    },
 }
 #: Commands that do as well as one of the above.
 ALTERNATIVES = {"chromium-headless-shell": ("chromium", "chromium-browser", "google-chrome")}

@@ -133,6 +133,23 @@ async def test_restarted_runner_runs_nothing(
     assert {"trial/trial.log", "trial/config.json", "runner.log"} <= set(gateway.files)
 
 
+async def test_runner_killed_before_it_had_begun_runs_the_try_once(
+    make_pod: MakePod, gateway: GatewayDouble
+) -> None:
+    """Nothing of the agent can have run: the restarted container is the first that does anything."""
+    async with make_pod(shared_task()) as pod:
+        await pod.start_runner()
+        pod.kill_runner()
+        assert pod.runner is not None
+        await pod.runner.wait()
+        assert not (pod.work / ".assay" / "started.json").exists(), (
+            "it was too late to be early"
+        )
+        assert await pod.run_to_end() == [0]
+
+    assert (gateway.manifest.result.outcome, gateway.manifest.result.reward) == (OutcomeClass.GRADED, 1)
+
+
 async def test_runner_that_restarts_while_the_verifier_works(
     make_pod: MakePod, gateway: GatewayDouble
 ) -> None:

@@ -7,10 +7,10 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from assay.api.evidence import Manifest, TryResult
 from assay.api.outcome import OutcomeClass
+from assay.runner import steady_clock
 from assay.runner.classify import Proposal
 from assay.runner.context import TryContext
 from assay.runner.evidence import Evidence
@@ -140,7 +140,7 @@ def _result(
         exception_type=failure.type[:200] if failure else None,
         exception_phase=failure.phase if failure else None,
         started_at=context.state.started_at,
-        finished_at=datetime.now(UTC),
+        finished_at=steady_clock.now(),
         seconds=execution.seconds.model_copy(update=times),
         tokens=context.calls.tokens,
         model_calls=context.calls.model_calls if context.pod.spec.models else None,

@@ -6,10 +6,11 @@ the agent must not run twice.
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from assay.api.evidence import EvidenceFile
+from assay.runner import steady_clock
 from assay.runner.sample import Sample
 
 
@@ -25,7 +26,7 @@ class RunnerState:
 
     def claim(self) -> bool:
         """Record that the try begins now. False if it had begun before: this runner was restarted."""
-        marker = json.dumps({"startedAt": datetime.now(UTC).isoformat(), "pid": os.getpid()})
+        marker = json.dumps({"startedAt": steady_clock.now().isoformat(), "pid": os.getpid()})
         try:
             with self._started.open("x") as file:
                 file.write(marker)
@@ -41,7 +42,7 @@ class RunnerState:
         try:
             return datetime.fromisoformat(json.loads(self._started.read_text())["startedAt"])
         except (OSError, ValueError, KeyError):
-            return datetime.now(UTC)
+            return steady_clock.now()
 
     def acknowledge(self, file: EvidenceFile) -> None:
         """Remember that the gateway holds this object."""

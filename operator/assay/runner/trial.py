@@ -16,8 +16,10 @@ from harbor.trial.trial import Trial
 from assay.api.evidence import PhaseSeconds
 from assay.runner.classify import AGENT, ENVIRONMENT, SETUP, VERIFIER, Failure
 from assay.runner.guard import TamperGuard
+from assay.runner.harbor_clock import keep_harbor_steady
 from assay.runner.harbor_environment import PodContext, pod_context
 from assay.runner.sandbox import SandboxError, SandboxLost
+from assay.runner.steady_clock import earliest_stamp
 from assay.runner.verdict import BadVerdict, Verdict, read_verdict, verdict_of
 
 log = logging.getLogger(__name__)
@@ -107,6 +109,7 @@ async def drive_trial(
     trial: Trial, pod: PodContext, run: TrialRun, stop: asyncio.Event, limit_seconds: float
 ) -> None:
     """Run a trial that is set up to its end, as `run_trial` does."""
+    keep_harbor_steady()
     tap = _ExceptionTap(run)
     trial.logger.addHandler(tap)
     try:
@@ -248,7 +251,8 @@ def trial_verdict(folder: Path, result: TrialResult | None) -> Verdict | BadVerd
         for step in result.step_results:
             if step.verifier is None or step.verifier.started_at is None:
                 return None
-            read_verdict(folder / "steps" / step.step_name / "verifier", step.verifier.started_at.timestamp())
+            began = earliest_stamp(step.verifier.started_at)
+            read_verdict(folder / "steps" / step.step_name / "verifier", began)
         if result.verifier_result is None or any(
             step.verifier_result is None for step in result.step_results
         ):
@@ -261,13 +265,13 @@ def trial_verdict(folder: Path, result: TrialResult | None) -> Verdict | BadVerd
 def _single_verdict(folder: Path, result: TrialResult) -> Verdict | None:
     if result.verifier is None or result.verifier.started_at is None:
         return None
-    verdict = read_verdict(folder / "verifier", result.verifier.started_at.timestamp())
+    verdict = read_verdict(folder / "verifier", earliest_stamp(result.verifier.started_at))
     # Sound files after a verifier that Harbor saw fail may be half of what it meant to write.
     return verdict if result.verifier_result is not None else None
 
 
 def phase_seconds(result: TrialResult | None) -> PhaseSeconds:
-    """Harbor's own times. Setup is container and agent together; steps are summed."""
+    """Harbor's own times, by the steady clock. Setup is container and agent together; steps are summed."""
     if result is None:
         return PhaseSeconds()
     steps = result.step_results or []
