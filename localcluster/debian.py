@@ -32,6 +32,8 @@ PACKAGES = {
         "prometheus": "prometheus",
         "chromium-headless-shell": "chromium-headless-shell",
         "faketime": "faketime",
+        "zsh": "zsh",
+        "fish": "fish",
     },
 }
 #: Commands that do as well as one of the above.
