@@ -64,12 +64,15 @@ class Runners:
     def __init__(self, cluster: Cluster, script: Script, *, told: bool = True) -> None:
         self.cluster, self.script, self._told = cluster, script, told
         self.ran: Counter[tuple[AttemptKey, int]] = Counter()
-        """Pods that ran, by attempt and try number."""
+        """Jobs whose pod ran, by attempt and try number."""
+        self.repeated: Counter[tuple[AttemptKey, int]] = Counter()
+        """Pods that ran beside the first one of their Job."""
+        self._first: dict[str, str] = {}
+        """UID of the first pod of each Job."""
         self.ended = 0
         self.most_live = 0
-        """The most Jobs that had a pod at once that had not ended."""
-        self._live: dict[str, str] = {}
-        """Names of their Jobs, by the UIDs of pods that have not ended."""
+        """The most Jobs that had their first pod at once and not ended."""
+        self._live: set[str] = set()
         self._synced = asyncio.Event()
         self._seen: set[str] = set()
         self._begin: Callable[[SeenPod], object] = lambda _: None
@@ -91,16 +94,17 @@ class Runners:
         await self._store.close()
 
     def _gone(self, pod: SeenPod) -> None:
-        self._live.pop(pod.uid, None)
+        self._live.discard(pod.uid)
 
     def _saw(self, pod: SeenPod) -> None:
+        first = self._first.setdefault(pod.job, pod.uid) == pod.uid
         if pod.phase in ("Succeeded", "Failed"):
-            self._live.pop(pod.uid, None)
-        else:
-            self._live[pod.uid] = pod.job
+            self._live.discard(pod.uid)
+        elif first:
+            self._live.add(pod.uid)
         if self._synced.is_set():
             # In the middle of a new list, pods that are gone would be counted beside those in their place.
-            self.most_live = max(self.most_live, len(set(self._live.values())))
+            self.most_live = max(self.most_live, len(self._live))
         if pod.phase == "Running" and pod.uid not in self._seen:
             self._seen.add(pod.uid)
             self._begin(pod)
@@ -108,7 +112,8 @@ class Runners:
     async def _run(self, client: KubeClient, pod: SeenPod) -> None:
         spec = TrySpec.model_validate(json.loads(pod.try_spec))
         key, number = AttemptKey.of(spec.identity), spec.identity.try_number
-        self.ran[key, number] += 1
+        first = self._first[pod.job] == pod.uid
+        (self.ran if first else self.repeated)[key, number] += 1
         if self._told:
             await asyncio.sleep(random.Random(pod.uid).uniform(0, LONGEST_WORK_SECONDS))  # its work
         end = self.script.end(key, number)
