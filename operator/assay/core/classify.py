@@ -111,9 +111,10 @@ def classify(
     if answer is None:
         return AskStorage()
     if isinstance(answer, ManifestAbsent):
-        ended_at = _ended_at(job, pod, now)
-        if answer.asked_at < ended_at + timedelta(seconds=SETTLE_SECONDS):
-            return AskStorage(ended_at + timedelta(seconds=SETTLE_SECONDS))
+        ended_at = min(_ended_at(job, pod, now), answer.first_asked_at or answer.asked_at)
+        settled_at = ended_at + timedelta(seconds=SETTLE_SECONDS)
+        if answer.asked_at < settled_at:
+            return AskStorage(settled_at)
         return _without_manifest(job, pod, written, now)
     if isinstance(answer, ManifestBad):
         cause = Cause(OutcomeClass.INVALID_RESULT, f"manifest.json: {answer.reason}")
@@ -360,9 +361,10 @@ def _fill(record: TryRecord, found: ManifestFound) -> TryRecord:
 
 
 def _ended_at(job: JobView, pod: PodView | None, now: datetime) -> datetime:
+    """When the try ended, never in the future: a node's clock may be ahead."""
     if pod is not None and pod.ended_at is not None:
-        return pod.ended_at
-    return (job.finished.since if job.finished else None) or now
+        return min(pod.ended_at, now)
+    return min((job.finished.since if job.finished else None) or now, now)
 
 
 def _images(pod: PodView) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ event that gets lost, arrives twice or arrives late changes the end state, and a
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, takewhile
 
@@ -236,7 +236,7 @@ class Tries:
     def classify_all(self, now: datetime) -> None:
         for name, record in self._observed.found.items():
             if name not in self._recorded and name not in self._observed.jobs and record.key in self._planned:
-                self.unrecorded.append(record)
+                self._ended(record, now)
         for job in self._observed.jobs.values():
             if job.name in self._recorded and job.owner_uid == self._run_uid:
                 # How a try ended is decided once: whatever its Job shows now, the journal says it.
@@ -279,9 +279,13 @@ class Tries:
             self.live.append(LiveTry(key, job.name, WaitingFor(Waiting.ENDING, state.record.reason)))
             self.actions.append(WriteRecord(job, state.record, end=True))
         elif isinstance(state, Ended):
-            self.unrecorded.append(state.record)
+            self._ended(state.record, now)
             if not state.durable:
                 self.actions.append(WriteRecord(job, state.record))
+
+    def _ended(self, record: TryRecord, now: datetime) -> None:
+        # A node whose clock is ahead must not put off what follows from the end.
+        self.unrecorded.append(replace(record, ended_at=min(record.ended_at, now)))
 
     def _live(self, job: JobView, key: AttemptKey, pod: PodView | None, state: Live, now: datetime) -> None:
         waiting = state.waiting

@@ -151,6 +151,14 @@ class ManifestAbsent:
     """S3 had none when it was asked."""
 
     asked_at: datetime
+    first_asked_at: datetime | None = None
+    """When it was asked first, if earlier. The pod had ended by then, whatever its node's clock says."""
+
+    def after(self, before: "ManifestAnswer | None") -> "ManifestAbsent":
+        """This answer where another one had come before."""
+        if not isinstance(before, ManifestAbsent):
+            return self
+        return ManifestAbsent(self.asked_at, before.first_asked_at or before.asked_at)
 
 
 ManifestAnswer = ManifestFound | ManifestBad | ManifestAbsent

@@ -148,7 +148,10 @@ class Gatherer:
 
     def _take_answer(self, action: AskManifest, answer: ManifestAnswer) -> None:
         if action.name in self._context.table.of(self._uid).jobs:
-            self.answers[action.name, action.pod_uid] = answer
+            place = (action.name, action.pod_uid)
+            if isinstance(answer, ManifestAbsent):
+                answer = answer.after(self.answers.get(place))
+            self.answers[place] = answer
         elif isinstance(answer, ManifestFound):
             self._found[action.name] = answer
         elif self._asked is not None:

@@ -229,6 +229,17 @@ class TestManifest:
         early = ManifestAbsent(make.later(61))
         assert state(make.ended_pod(JOB), early) == AskStorage(make.later(60 + SETTLE_SECONDS))
 
+    def test_a_node_whose_clock_is_ahead_puts_nothing_off(self) -> None:
+        tomorrow = [make.ended(name, finished_at=make.later(86_400)) for name in ("runner", "verifier")]
+        pod = make.pod_view(JOB, *tomorrow, phase=Phase.SUCCEEDED)
+        first = ManifestAbsent(make.later(100))
+        assert state(pod, first, after=100) == AskStorage(make.later(100 + SETTLE_SECONDS))
+        second = ManifestAbsent(make.later(105)).after(ManifestAbsent(make.later(102)).after(first))
+        found = state(pod, second, after=105)
+        assert isinstance(found, Ended)
+        assert found.record.ended_at == make.later(105)
+        assert found.record.total_seconds == 105
+
 
 class TestTerminationMessage:
     @pytest.mark.parametrize(

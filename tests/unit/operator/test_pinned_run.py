@@ -1,6 +1,7 @@
 """A run that may make no more tries: what its last ones come to stays on record."""
 
 from dataclasses import replace
+from typing import Any
 
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import ResolvedImages
@@ -18,7 +19,7 @@ JOB = make.job_view(KEY)
 IMAGES = ResolvedImages(runner=make.IMAGE, sandboxd=make.IMAGE)
 
 
-def started(**spec: object) -> EvaluationRun:
+def started(**spec: Any) -> EvaluationRun:
     """A run that has started, whatever its names stand for since."""
     resolution = Resolution((make.run_ledger(),), (make.run_variant(),), None, None)
     resolved = resolved_status(resolution, IMAGES).model_dump(mode="json", by_alias=True)

@@ -89,6 +89,13 @@ INFRA, DISRUPTED = OutcomeClass.INFRA_START, OutcomeClass.DISRUPTED
 REFUSED, CRASH = OutcomeClass.REFUSED_BLOCKED, OutcomeClass.VERIFIER_CRASH
 
 
+def test_no_try_ends_in_the_future_whatever_its_nodes_clock_says() -> None:
+    key, tomorrow = AttemptKey("ledger", "task-0", "oracle", 0), make.later(86_400)
+    late = History().add(key, OutcomeClass.PROVIDER_RATE_LIMITED, finished_at=tomorrow, started_at=tomorrow)
+    (record,) = decide(late.observed).unrecorded
+    assert record.ended_at == make.later(3600), "when it was noticed: the wait for the next try begins here"
+
+
 class TestHistories:
     """What follows after the recorded tries of one attempt."""
 
