@@ -58,9 +58,15 @@ class JobTable:
 
     def put_pod(self, pod: PodView) -> None:
         """A pod was added or changed."""
+        pod = self._remembering(pod)
         if pod.job_name and pod.run_uid not in self._forgotten:
             self._runs[pod.run_uid].pods.setdefault(pod.job_name, {})[pod.uid] = pod
             self._notify(pod.run_uid)
+
+    def _remembering(self, pod: PodView) -> PodView:
+        objects = self._runs.get(pod.run_uid)
+        before = objects.pods.get(pod.job_name, {}).get(pod.uid) if objects else None
+        return pod if before is None else pod.remembering(before)
 
     def drop_pod(self, pod: PodView) -> None:
         """A pod was deleted: what was last seen of it tells why it ended, as long as its Job is there."""

@@ -6,7 +6,7 @@ Adapters build these from the API server's JSON. All times are aware and in UTC.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -118,6 +118,15 @@ class PodView:
     def container(self, name: str) -> ContainerView:
         """State of a container; one that the pod does not report has not started."""
         return self.containers.get(name) or ContainerView(name)
+
+    def remembering(self, before: "PodView") -> "PodView":
+        """The pod with why its containers were restarted: the kubelet drops that when the pod ends."""
+        kept = {
+            name: replace(view, restarted_for=before.container(name).restarted_for)
+            for name, view in self.containers.items()
+            if view.restarts and not view.restarted_for and before.container(name).restarts == view.restarts
+        }
+        return replace(self, containers={**self.containers, **kept}) if kept else self
 
     def holds(self, condition: str) -> ConditionView | None:
         """The condition if its status is True."""

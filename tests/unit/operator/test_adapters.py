@@ -263,6 +263,19 @@ class TestDecode:
 class TestTable:
     KEY = AttemptKey("ledger", "task", "oracle", 0)
 
+    def test_why_a_container_was_restarted_is_known_when_the_kubelet_says_it_no_more(self) -> None:
+        table = JobTable(lambda *_: None)
+        job = make.job_view(self.KEY)
+        works = make.pod_view(job, make.container("runner", restarts=1, restarted_for="OOMKilled"))
+        table.put_job(job)
+        for pod in (works, make.pod_view(job, make.ended("runner", restarts=1)), works):
+            table.put_pod(pod)
+            (seen,) = table.of(make.RUN_UID).pods[job.name].values()
+            assert seen.container("runner").restarted_for == "OOMKilled"
+        table.put_pod(make.pod_view(job, make.container("runner", restarts=2)))
+        (again,) = table.of(make.RUN_UID).pods[job.name].values()
+        assert again.container("runner").restarted_for == "", "that was another restart"
+
     def test_a_deleted_pod_tells_why_it_ended_as_long_as_its_job_is_there(self) -> None:
         table = JobTable(lambda _: None)
         job = make.job_view(self.KEY)
