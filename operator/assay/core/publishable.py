@@ -20,6 +20,8 @@ def reasons_against(given: ScoreInput, attempts: Attempts, gate: DriftGate) -> l
     return list(
         dict.fromkeys(
             [
+                # First: a status has room for some reasons only, and this is the one that nobody expects.
+                *gate.drifted,
                 *_ledgers(given),
                 *_runs(given),
                 *_freeze(given),

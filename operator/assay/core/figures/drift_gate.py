@@ -16,7 +16,10 @@ class DriftGate:
     threshold: float
     shift: Mapping[str, AdjustedP]
     any_change: Mapping[str, AdjustedP]
+    drifted: tuple[str, ...]
+    """Drifts that were found, in words."""
     reasons: tuple[str, ...]
+    """All that stops the ranking: drifts first, then what could not be tested."""
 
 
 def drift_gate(
@@ -42,10 +45,12 @@ def drift_gate(
     ]
     if not (drifts or first or untested):
         reasons.append("the baseline was not compared with an earlier run")
+    drifted = []
     for name, one in drifts.items():
         if one.reason is not None:
             reasons.append(f"{name}: drift could not be tested: {one.reason}")
         for what, found in (("its score moved", shift[name]), ("its tasks changed", any_change[name])):
             if found.adjusted is not None and found.adjusted < threshold:
-                reasons.append(f"{name}: the baseline drifted, {what} (adjusted p {found.adjusted:.2g})")
-    return DriftGate(bool(reasons), threshold, shift, any_change, tuple(reasons))
+                drifted.append(f"{name}: the baseline drifted, {what} (adjusted p {found.adjusted:.2g})")
+    every = (*drifted, *reasons)
+    return DriftGate(bool(every), threshold, shift, any_change, tuple(drifted), every)
