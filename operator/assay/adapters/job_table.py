@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from assay.core.observation import JobView, PodView
 
-Notify = Callable[[str], None]
+Notify = Callable[[str, bool], None]
+"""Told the UID of a run of which something has changed, and whether a slot of it has become free."""
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class RunObjects:
 
 
 class JobTable:
-    """The table. `notify` is called with the run's UID after each change."""
+    """The table. `notify` is called after each change."""
 
     def __init__(self, notify: Notify) -> None:
         self._runs: dict[str, RunObjects] = defaultdict(RunObjects)
@@ -44,7 +45,7 @@ class JobTable:
         objects = self._runs[job.run_uid]
         objects.jobs[job.name] = job
         objects.vanished.pop(job.name, None)
-        self._notify(job.run_uid)
+        self._notify(job.run_uid, False)
 
     def drop_job(self, job: JobView) -> None:
         """A Job was deleted. Its pods that are still there stay until they go."""
@@ -54,14 +55,15 @@ class JobTable:
         if objects.jobs.pop(job.name, None) is not None:
             objects.vanished[job.name] = job
         self._keep_pods(objects, job.name, lambda pod: not pod.gone)
-        self._notify(job.run_uid)
+        self._notify(job.run_uid, False)
 
     def put_pod(self, pod: PodView) -> None:
         """A pod was added or changed."""
         pod = self._remembering(pod)
         if pod.job_name and pod.run_uid not in self._forgotten:
-            self._runs[pod.run_uid].pods.setdefault(pod.job_name, {})[pod.uid] = pod
-            self._notify(pod.run_uid)
+            pods = self._runs[pod.run_uid].pods.setdefault(pod.job_name, {})
+            before, pods[pod.uid] = pods.get(pod.uid), pod
+            self._notify(pod.run_uid, pod.ended and not (before and before.ended))
 
     def _remembering(self, pod: PodView) -> PodView:
         objects = self._runs.get(pod.run_uid)
@@ -77,7 +79,7 @@ class JobTable:
             objects.pods.setdefault(pod.job_name, {})[pod.uid] = replace(pod, gone_at=datetime.now(UTC))
         else:
             self._keep_pods(objects, pod.job_name, lambda one: one.uid != pod.uid)
-        self._notify(pod.run_uid)
+        self._notify(pod.run_uid, not pod.ended)
 
     def _keep_pods(self, objects: RunObjects, job_name: str, keep: Callable[[PodView], bool]) -> None:
         kept = {uid: pod for uid, pod in objects.pods.get(job_name, {}).items() if keep(pod)}

@@ -13,6 +13,7 @@ from assay.api.evaluation_run import Budget
 from assay.core.attempts import AttemptState, NextTry
 from assay.core.brakes import Brakes, brakes
 from assay.core.circuit_breaker import tells
+from assay.core.classified import Classified, Facts
 from assay.core.classify import (
     AskStorage,
     Ended,
@@ -183,7 +184,7 @@ def reconcile(
     standing = standing or Standing()
     planned = standing.planned(terms)
     tries = Tries(desired.run_uid, desired.plan.terms, desired.stop, recorded, observed, planned)
-    tries.classify_all(now)
+    tries.classify_all(now, standing.classified)
     outlook = standing.outlook(terms, recorded, tries.unrecorded)
     tries.ask_for_gaps(outlook)
     brake = brakes(outlook, desired.budget, tries.busy)
@@ -233,7 +234,10 @@ class Tries:
         """Attempts that must not get another try now."""
         return self.settling | {one.key for one in self.live}
 
-    def classify_all(self, now: datetime) -> None:
+    def classify_all(self, now: datetime, classified: Classified | None = None) -> None:
+        """Sort them; what is `classified` already is not looked at again."""
+        known = classified or Classified()
+        known.forget(self._observed.jobs)
         for name, record in self._observed.found.items():
             if name not in self._recorded and name not in self._observed.jobs and record.key in self._planned:
                 self._ended(record, now)
@@ -243,10 +247,10 @@ class Tries:
                 self.leftovers += 1
                 self.actions.append(DeleteJob(job))
             else:
-                self._classify(job, now)
+                self._classify(job, known, now)
         self._orphans(now)
 
-    def _classify(self, job: JobView, now: datetime) -> None:
+    def _classify(self, job: JobView, known: Classified, now: datetime) -> None:
         if job.owner_uid != self._run_uid:
             return
         key = _key(job.attempt_key, self._planned)
@@ -257,8 +261,11 @@ class Tries:
             self.live.append(LiveTry(key, job.name, WaitingFor(Waiting.ENDING, "its pod is not known yet")))
             return
         answer = self._observed.answers.get((job.name, pod.uid if pod else ""))
-        event = self._observed.events.get(job.name)
-        state = classify(job, pod, answer, event, self._terms(key), now)
+        facts = Facts(job, pod, answer, self._observed.events.get(job.name))
+        state = known.find(facts, now)
+        if state is None:
+            state = classify(job, pod, answer, facts.event, self._terms(key), now)
+            known.keep(facts, state)
         self._sort(job, key, pod, state, now)
 
     def _is_podless(self, job_name: str) -> bool:
@@ -285,7 +292,7 @@ class Tries:
 
     def _ended(self, record: TryRecord, now: datetime) -> None:
         # A node whose clock is ahead must not put off what follows from the end.
-        self.unrecorded.append(replace(record, ended_at=min(record.ended_at, now)))
+        self.unrecorded.append(replace(record, ended_at=now) if record.ended_at > now else record)
 
     def _live(self, job: JobView, key: AttemptKey, pod: PodView | None, state: Live, now: datetime) -> None:
         waiting = state.waiting

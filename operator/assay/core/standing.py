@@ -15,6 +15,7 @@ from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
 from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, Scored, attempt_state
 from assay.core.circuit_breaker import earliest, first_telling
+from assay.core.classified import Classified
 from assay.core.outcomes import Disposition
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
@@ -88,6 +89,8 @@ class Standing:
     def __init__(self) -> None:
         self._terms: Terms | None = None
         self._taken = 0
+        self.classified = Classified()
+        """States of tries that are not recorded yet."""
 
     def planned(self, terms: Terms) -> Set[AttemptKey]:
         """The plan's attempts."""
@@ -104,6 +107,7 @@ class Standing:
 
     def _begin(self, terms: Terms) -> None:
         self._terms, self._taken = terms, 0
+        self.classified = Classified()
         self.tries: dict[AttemptKey, Tries] = {}
         self.states: dict[AttemptKey, AttemptState] = dict.fromkeys(terms.plan.attempts, _BEGIN)
         self.again: dict[AttemptKey, NextTry] = {}

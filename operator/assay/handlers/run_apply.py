@@ -1,4 +1,7 @@
-"""Carry out what the core decided: make Jobs, write records on them. Each step may be repeated."""
+"""Carry out what the core decided: make Jobs, write records on them, delete them. Each may be repeated.
+
+Nothing here waits for an answer. What is under way is known, so that a pass does not begin it again.
+"""
 
 import asyncio
 import logging
@@ -12,12 +15,15 @@ from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import TRY_RECORD
 from assay.api.outcome import OutcomeClass
 from assay.core.attempt_pod import Images, RenderRefused, render_job
+from assay.core.observation import JobView
 from assay.core.plan import RunPlan
 from assay.core.reconcile import Action, CreateJob, DeleteJob, WriteRecord
 from assay.core.resolve import Problem
 from assay.core.try_spec import make_try_spec
 from assay.handlers.context import Context
+from assay.handlers.errands import Errands
 from assay.handlers.run_gather import Gatherer
+from assay.handlers.wake import Wake
 
 log = logging.getLogger(__name__)
 
@@ -30,29 +36,49 @@ SHOWN_SECONDS = 60.0
 class Applier:
     """Applies the decisions on one run. `problem` says why Jobs cannot be made, until one can."""
 
-    def __init__(self, context: Context, gatherer: Gatherer) -> None:
+    def __init__(self, context: Context, gatherer: Gatherer, errands: Errands, wake: Wake) -> None:
+        """`wake` is called for what another pass must look at."""
         self._context, self._gatherer = context, gatherer
+        self._errands, self._wake = errands, wake
         self._limit, self._deletions = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
         self._deleting: dict[str, float] = {}
         """Jobs that were deleted and that the watch may still show, by UID."""
         self._written: dict[str, tuple[OutcomeClass, float]] = {}
         """Classes of records that were written on Jobs and that the watch may not show yet, by UID."""
         self._paused_until, self._deletions_paused_until = 0.0, 0.0
+        self._smooth = False
+        """Whether the last Job that was to be made was made."""
         self.problem: Problem | None = None
 
-    async def create(
+    def create(
         self, run: EvaluationRun, plan: RunPlan, images: Images, creations: Sequence[CreateJob]
     ) -> None:
         """Make as many of the Jobs as the rate allows, unless the API server asked for a pause."""
         if time.monotonic() < self._paused_until:
             return
         granted = self._context.creation_rate.take(run.metadata.uid, len(creations))
-        if not granted:
-            return
-        # One first: what refuses one Job mostly refuses all.
-        first, *rest = creations[:granted]
-        if await self._create(run, plan, images, first):
-            await asyncio.gather(*(self._create(run, plan, images, one) for one in rest))
+        if granted:
+            chosen = creations[:granted]
+            # Live from now on: the next pass must neither make them again nor others in their slots.
+            self._gatherer.making |= {one.name: one for one in chosen}
+            self._errands.start(self._create_all(run, plan, images, chosen))
+
+    async def _create_all(
+        self, run: EvaluationRun, plan: RunPlan, images: Images, creations: Sequence[CreateJob]
+    ) -> None:
+        try:
+            # What refuses one Job mostly refuses all: one alone shows whether it is over.
+            first = () if self._smooth else creations[:1]
+            made = [await self._create(run, plan, images, one) for one in first]
+            if all(made):
+                rest = creations[len(first) :]
+                made += await asyncio.gather(*(self._create(run, plan, images, one) for one in rest))
+        finally:
+            for one in creations:
+                self._gatherer.making.pop(one.name, None)
+        self._smooth = all(made)
+        if not self._smooth:
+            self._wake.set(soon=False)
 
     def due_in(self, run: EvaluationRun, actions: Sequence[Action]) -> float | None:
         """Seconds until what could not be carried out now may be; None if nothing waits."""
@@ -65,29 +91,33 @@ class Applier:
             waits.append(self._deletions_paused_until - now)
         return min(waits, default=None)
 
-    async def write(self, namespace: str, actions: Sequence[WriteRecord]) -> None:
+    def write(self, namespace: str, actions: Sequence[WriteRecord]) -> None:
         """Write records on their Jobs; what fails is decided anew in the next pass."""
         now = time.monotonic()
         self._written = {uid: one for uid, one in self._written.items() if one[1] > now}
-        new = [one for one in actions if self._written.get(one.job.uid, (None,))[0] is not one.record.outcome]
-        await asyncio.gather(*(self._write(namespace, one) for one in new))
+        for one in actions:
+            if self._written.get(one.job.uid, (None,))[0] is not one.record.outcome:
+                self._written[one.job.uid] = (one.record.outcome, now + SHOWN_SECONDS)
+                self._errands.start(self._write(namespace, one))
 
-    async def delete(self, namespace: str, actions: Sequence[DeleteJob]) -> None:
+    def delete(self, namespace: str, actions: Sequence[DeleteJob]) -> None:
         """Delete Jobs whose result is durable, never behind creations; what fails is decided anew."""
         now = time.monotonic()
         self._deleting = {uid: until for uid, until in self._deleting.items() if until > now}
         if now < self._deletions_paused_until:
             return
-        new = [one for one in actions if one.job.uid not in self._deleting]
-        await asyncio.gather(*(self._delete(namespace, one) for one in new))
+        for one in actions:
+            if one.job.uid not in self._deleting:
+                self._deleting[one.job.uid] = now + SHOWN_SECONDS
+                self._errands.start(self._delete(namespace, one.job))
 
-    async def _delete(self, namespace: str, action: DeleteJob) -> None:
-        job = action.job
+    async def _delete(self, namespace: str, job: JobView) -> None:
         # Another Job of that name is not ours to delete. The watch shows that it is gone, mostly soon.
         body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
         path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job.name}"
         async with self._deletions:
             if not self._context.lease.held or time.monotonic() < self._deletions_paused_until:
+                self._deleting.pop(job.uid, None)
                 return
             try:
                 await self._context.client.request("DELETE", path, body)
@@ -96,9 +126,10 @@ class Applier:
                     log.warning("Job %s not deleted: %s", job.name, error)
                     pause = error.retry_after if isinstance(error, KubeUnavailable) else REFUSED_SECONDS
                     self._deletions_paused_until = time.monotonic() + pause
+                    self._deleting.pop(job.uid, None)
+                    self._wake.set(soon=False)
                     return
         self._context.metrics.jobs_removed.inc()
-        self._deleting[job.uid] = time.monotonic() + SHOWN_SECONDS
 
     async def _create(self, run: EvaluationRun, plan: RunPlan, images: Images, action: CreateJob) -> bool:
         namespace = run.metadata.namespace
@@ -173,8 +204,7 @@ class Applier:
             await self._context.client.merge(path, body)
         except KubeError as error:
             log.warning("Job %s: record not written: %s", action.job.name, error)
-            return
-        self._written[action.job.uid] = (record.outcome, time.monotonic() + SHOWN_SECONDS)
+            self._written.pop(action.job.uid, None)
 
     def _made(self, action: CreateJob) -> None:
         self.problem = None

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import batched
 
 from assay.adapters.kube import KubeError, KubeRefused
@@ -12,7 +14,7 @@ from assay.adapters.s3 import StorageError
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import GATEWAY_SERVICE
-from assay.core.classify import record_of_manifest
+from assay.core.classify import lost, record_of_manifest
 from assay.core.observation import JobView
 from assay.core.pinned_run import PinnedRun
 from assay.core.plan import RunLedger, RunPlan, make_plan
@@ -59,13 +61,21 @@ class Gatherer:
         self.prices = RunPrices(context.client, context.store, run)
         self.answers: dict[tuple[str, str], ManifestAnswer] = {}
         self.posted: dict[str, tuple[CreateJob, float]] = {}
+        self.making: dict[str, CreateJob] = {}
+        """Jobs whose creation is under way."""
         self.doubtful: dict[str, CreateJob] = {}
         """Jobs whose creation was not answered: they may be there, and are live as long as nobody knows."""
         self.conflicts: set[str] = set()
+        self._asking: set[tuple[str, str]] = set()
+        """Of what S3 is being asked: Job name and pod UID."""
         self.gateway_address = ""
         self._storage, self._gateway = _Check(), _Check()
         self._found: dict[str, ManifestFound] = {}
         """Manifests of tries whose Job is gone, by Job name."""
+        self._vanished: dict[str, JobView] = {}
+        """Jobs that are gone as they were last seen, by name, until S3 has said what they left."""
+        self._lost: dict[str, TryRecord] = {}
+        """Records of tries whose Job is gone and that left no manifest, by Job name."""
         self._unsettled: dict[AttemptKey, CreateJob] = {}
         """Tries whose Job is gone and of which S3 has not been asked since."""
         self._asked: set[str] | None = None if run.status.started_at is None else set()
@@ -128,7 +138,7 @@ class Gatherer:
             events=self.start_events.by_job,
             answers=self.answers,
             posted={name: made.key for name, (made, _) in self.posted.items()}
-            | {name: made.key for name, made in self.doubtful.items()},
+            | {name: made.key for name, made in (self.doubtful | self.making).items()},
             found=self._records_found(plan),
             asked=self._asked,
             unsettled=frozenset(self._unsettled),
@@ -136,15 +146,24 @@ class Gatherer:
             podless=frozenset(self._podless),
         )
 
+    def open_questions(self, actions: Iterable[AskManifest]) -> list[AskManifest]:
+        """Those that are not being asked already."""
+        return [one for one in actions if (one.name, one.pod_uid) not in self._asking]
+
     async def ask(self, actions: list[AskManifest]) -> None:
         """Ask S3 for the manifests; a store that fails is a hold, and the question stays open."""
-        for some in batched(actions, ASKED_AT_ONCE, strict=False):
-            if self._storage.problem is not None:
-                return
-            answers = await asyncio.gather(*(self._ask(one) for one in some))
-            for action, answer in zip(some, answers, strict=True):
-                if answer is not None:
-                    self._take_answer(action, answer)
+        names = {(one.name, one.pod_uid) for one in actions}
+        self._asking |= names
+        try:
+            for some in batched(actions, ASKED_AT_ONCE, strict=False):
+                if self._storage.problem is not None:
+                    return
+                answers = await asyncio.gather(*(self._ask(one) for one in some))
+                for action, answer in zip(some, answers, strict=True):
+                    if answer is not None:
+                        self._take_answer(action, answer)
+        finally:
+            self._asking -= names
 
     def _take_answer(self, action: AskManifest, answer: ManifestAnswer) -> None:
         if action.name in self._context.table.of(self._uid).jobs:
@@ -236,12 +255,13 @@ class Gatherer:
             self._storage.done(await self.evidence.check())
 
     def _records_found(self, plan: RunPlan | PinnedRun) -> dict[str, TryRecord]:
-        """Records of the manifests whose Job is gone and that the journal does not hold yet."""
+        """Records of tries whose Job is gone and that the journal does not hold yet."""
         self._found = {name: one for name, one in self._found.items() if name not in self.journal.records}
+        self._lost = {name: one for name, one in self._lost.items() if name not in self.journal.records}
         if not self._found:
-            return {}
+            return self._lost
         planned = plan if isinstance(plan, PinnedRun) else frozenset(plan.attempts)
-        return {
+        return self._lost | {
             name: record_of_manifest(found, plan.terms(key))
             for name, found in self._found.items()
             if (key := AttemptKey.of(found.manifest.identity)) in planned
@@ -262,17 +282,27 @@ class Gatherer:
                 log.warning("Job %s had no readable attempt key: ignored", name)
                 continue
             self._unsettled[key] = CreateJob(key, job.try_number, name)
+            self._vanished[name] = job
         for key, made in list(self._unsettled.items()):
             if made.name in objects.pods:
                 continue
             answer = await self._ask(AskManifest(key, made.try_number, made.name, ""))
             if answer is not None and await self._is_ours():
                 del self._unsettled[key]
-                if isinstance(answer, ManifestFound):
-                    self._found[made.name] = answer
-                elif isinstance(answer, ManifestAbsent):
-                    self._context.metrics.jobs_vanished.inc()
-                    log.warning("Job %s is gone and left no result: its try is made again", made.name)
+                self._take_remains(made.name, answer)
+
+    def _take_remains(self, name: str, answer: ManifestAnswer) -> None:
+        """Keep what a Job that is gone came to: what S3 has of it, else that it was lost."""
+        job = self._vanished.pop(name, None)
+        if isinstance(answer, ManifestFound):
+            self._found[name] = answer
+            return
+        self._context.metrics.jobs_vanished.inc()
+        log.warning("Job %s is gone and left no result", name)
+        # One that was suspended had started nothing, and of one that no watch ever showed nothing is known:
+        # the same try is made again.
+        if job is not None and not job.suspended:
+            self._lost[name] = lost(job, answer, datetime.now(UTC))
 
     async def _is_ours(self) -> bool:
         """Whether this process is the journal's writer: another may have recorded the Job and deleted it."""

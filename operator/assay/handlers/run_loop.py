@@ -28,10 +28,12 @@ from assay.core.reconcile import (
     reconcile,
 )
 from assay.core.resolve import Problem, Resolution, resolved_status
+from assay.core.standing import Standing
 from assay.core.status import Findings, is_finished, is_urgent, make_status
 from assay.core.suspension import resumed_at, stands_still
 from assay.core.written_report import WrittenReport
 from assay.handlers.context import Context
+from assay.handlers.errands import Errands
 from assay.handlers.resources import status_path
 from assay.handlers.run_apply import Applier
 from assay.handlers.run_costs import RunCosts
@@ -43,8 +45,10 @@ from assay.handlers.wake import Wake
 
 log = logging.getLogger(__name__)
 
-SHORTEST_PAUSE_SECONDS = 0.05
+SHORTEST_PAUSE_SECONDS = 0.02
 ERROR_SECONDS = 5.0
+JOURNAL, STATUS = "journal", "status"
+"""Names of requests of which one is under way at a time."""
 
 _TOLD = (
     RunCondition.LEDGERS_VERIFIED,
@@ -74,14 +78,22 @@ class RunLoop:
         self._in_doubt = False
         """Whether the last write may have been carried out although it failed: its answer was lost."""
         self._written_at = 0.0
+        self._errands = Errands(self._name)
         self._gatherer = Gatherer(context, run)
-        self._applier = Applier(context, self._gatherer)
+        self._applier = Applier(context, self._gatherer, self._errands, self.wake)
         self._reporter = RunReporter(context.store, run)
         self._costs = RunCosts(self._reporter)
+        self._standing = Standing()
         self.figures = RunFigures(context, run)
 
     async def run(self) -> None:
         """Until the run has ended or is gone."""
+        try:
+            await self._passes()
+        finally:
+            await self._errands.abandon()
+
+    async def _passes(self) -> None:
         while True:
             self.wake.clear()
             begun = time.thread_time()
@@ -99,16 +111,15 @@ class RunLoop:
             computed, self.passed_at = time.thread_time() - begun, time.monotonic()
             if pause is None:
                 return
-            try:
-                await asyncio.wait_for(self.wake.wait(), pause)
-            except TimeoutError:
-                continue
             # Events come in bursts: one pass serves many, the more the longer a pass computes. What it only
             # waited for costs nothing, and a slot must not stay empty for it.
-            await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, computed))
+            rest = min(pause, max(SHORTEST_PAUSE_SECONDS, computed))
+            await asyncio.sleep(rest)
+            await self.wake.wait(pause - rest)
 
     async def _pass(self) -> float | None:
         """One pass; seconds until the next one at the latest, None when there is none."""
+        self._errands.check()
         seen = self._context.cache.runs(self.namespace).get(self._name)
         if seen is None or seen.metadata.uid != self.uid:
             self._forget()
@@ -155,8 +166,10 @@ class RunLoop:
             rounds=1 + run.spec.retry.unscored_only,
         )
         report: WrittenReport | Problem | None = None
-        decision = reconcile(desired, self._gatherer.journal.records, self._gatherer.observed(plan), now)
+        recorded, observed = self._gatherer.journal.records, self._gatherer.observed(plan)
+        decision = reconcile(desired, recorded, observed, now, self._standing)
         if decision.finished:
+            await self._errands.finish(JOURNAL)  # its last segment is the one that the report names
             # A result stands on the ledger as it lies there now, not as it was read before the first Job.
             again = await self._gatherer.resolution(run, fresh=True)
             if not again.complete:
@@ -174,7 +187,7 @@ class RunLoop:
             report=report if isinstance(report, WrittenReport) else None,
             report_outstanding=isinstance(report, Problem),
         )
-        pause = await self._tell(run, findings)
+        pause = await self._tell(run, findings, wait=starts or decision.finished)
         if starts and self._status.started_at is None:
             return ERROR_SECONDS  # nothing is made before the start is on record
         await self._act(run.model_copy(update={"status": self._status}), plan, decision, creations)
@@ -208,19 +221,19 @@ class RunLoop:
         deletions = [one for one in decision.actions if isinstance(one, DeleteJob)]
         questions = [one for one in decision.actions if isinstance(one, AskManifest)]
         # None waits for another: a free slot is filled while S3 is asked what came of the try before.
-        steps = [
-            self._applier.write(self.namespace, records),
-            self._applier.delete(self.namespace, deletions),
-            self._ask(questions),
-        ]
-        if (creations or decision.unrecorded) and await self._has_begun(run, plan):
-            steps += [self._create(run, plan, creations), self._record(run, plan, decision)]
-        await asyncio.gather(*steps)
+        unsettled = creations or decision.unrecorded or self._gatherer.journal.due_in() is not None
+        if unsettled and await self._has_begun(run, plan):
+            self._create(run, plan, creations)
+            if not self._errands.busy(JOURNAL):
+                self._errands.start(self._record(run, plan, decision), JOURNAL)
+        self._applier.write(self.namespace, records)
+        self._applier.delete(self.namespace, deletions)
+        if opened := self._gatherer.open_questions(questions):
+            self._errands.start(self._ask(opened))
 
     async def _ask(self, questions: list[AskManifest]) -> None:
-        if questions:
-            await self._gatherer.ask(questions)
-            self.wake.set()
+        await self._gatherer.ask(questions)
+        self.wake.set(soon=False)
 
     async def _has_begun(self, run: EvaluationRun, plan: RunPlan) -> bool:
         """Whether the journal says what the run measures: it does so before the first Job."""
@@ -231,11 +244,11 @@ class RunLoop:
             self._gatherer.storage_failed(problem)
         return problem is None
 
-    async def _create(self, run: EvaluationRun, plan: RunPlan, creations: list[CreateJob]) -> None:
+    def _create(self, run: EvaluationRun, plan: RunPlan, creations: list[CreateJob]) -> None:
         resolved = run.status.resolved
         if creations and resolved is not None and resolved.images is not None:
             images = Images(resolved.images.runner, resolved.images.sandboxd)
-            await self._applier.create(run, plan, images, creations)
+            self._applier.create(run, plan, images, creations)
 
     async def _record(self, run: EvaluationRun, plan: RunPlan, decision: Decision) -> None:
         """Make results durable. While the store is away they stay where they are: on Jobs, pods and in S3."""
@@ -247,8 +260,13 @@ class RunLoop:
             problem = await journal.record(tries, at_once=not decision.live)
         except StorageError as error:
             problem = storage_problem(error)
+        except JournalSuperseded as error:
+            self._errands.fatal(error)
+            self.wake.set()
+            return
         if problem is not None:
             self._gatherer.storage_failed(problem)
+            self.wake.set(soon=False)
         for record in islice(journal.records.values(), before, None):
             log.info(
                 "run %s: Job %s recorded: ledger %s, task %s, variant %s, repetition %d, try %d: %s: %s",
@@ -260,7 +278,7 @@ class RunLoop:
                 record.reason,
             )
         if len(journal.records) != before:
-            self.wake.set()
+            self.wake.set(soon=False)
 
     def _findings(
         self,
@@ -287,18 +305,27 @@ class RunLoop:
             else None,
         )
 
-    async def _tell(self, run: EvaluationRun, findings: Findings) -> float | None:
-        """Write the status if it has changed; seconds until a write that was put off, or None."""
-        wait = self._written_at + self._context.settings.status_seconds - time.monotonic()
-        status = make_status(run, findings, datetime.now(UTC), figures=wait <= 0)
+    async def _tell(self, run: EvaluationRun, findings: Findings, *, wait: bool = True) -> float | None:
+        """Write the status if it has changed; seconds until a write that was put off, or None.
+
+        Unless it is to `wait`, the pass goes on while the API server takes it.
+        """
+        if self._errands.busy(STATUS):
+            if not wait:
+                return None
+            await self._errands.finish(STATUS)
+        early = self._written_at + self._context.settings.status_seconds - time.monotonic()
+        status = make_status(run, findings, datetime.now(UTC), figures=early <= 0)
         transitions = _transitions(self._status, status)
         urgent = any(is_urgent(self._status.conditions, one) for one in transitions)
         urgent |= status.started_at != self._status.started_at
-        if wait > 0 and not urgent:
-            return wait
+        if early > 0 and not urgent:
+            return early
         if status == self._status:
             return None
-        await self._write(run, status, transitions)
+        self._errands.start(self._write(run, status, transitions), STATUS)
+        if wait:
+            await self._errands.finish(STATUS)
         return None
 
     async def _write(
@@ -359,8 +386,9 @@ class RunLoop:
         if decision.finished and put_off is None:
             return SHORTEST_PAUSE_SECONDS
         pause = self._context.settings.resync_seconds
-        # While the store is away its next check wakes nobody: the resync does.
-        segment = self._gatherer.journal.due_in() if self._gatherer.storage_problem is None else None
+        # While the store is away its next check wakes nobody: the resync does. A segment under way wakes us.
+        writes = self._gatherer.storage_problem is None and not self._errands.busy(JOURNAL)
+        segment = self._gatherer.journal.due_in() if writes else None
         for due in (put_off, segment, self._applier.due_in(run, decision.actions)):
             pause = pause if due is None else min(pause, due)
         if decision.wake_at is not None:

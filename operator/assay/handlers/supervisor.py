@@ -77,11 +77,11 @@ class Supervisor:
             if about is not None and loop.namespace == about.metadata.namespace:
                 loop.wake.set()
 
-    def notify(self, run_uid: str) -> None:
-        """A Job or pod of the run has changed."""
+    def notify(self, run_uid: str, soon: bool) -> None:
+        """A Job or pod of the run has changed; `soon` where that frees a slot."""
         loop = self._loops.get(run_uid)
         if loop is not None:
-            loop.wake.set()
+            loop.wake.set(soon=soon)
 
     def unhealthy(self) -> str:
         """Why the process should be restarted; empty while it works."""

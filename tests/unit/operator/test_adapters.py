@@ -277,7 +277,7 @@ class TestTable:
         assert again.container("runner").restarted_for == "", "that was another restart"
 
     def test_a_deleted_pod_tells_why_it_ended_as_long_as_its_job_is_there(self) -> None:
-        table = JobTable(lambda _: None)
+        table = JobTable(lambda _uid, _soon: None)
         job = make.job_view(self.KEY)
         pod = make.pod_view(job)
         table.put_job(job)
@@ -290,7 +290,7 @@ class TestTable:
         assert set(table.of(make.RUN_UID).vanished) == {job.name}
 
     def test_a_pod_that_outlives_its_job_stays_until_it_goes(self) -> None:
-        table = JobTable(lambda _: None)
+        table = JobTable(lambda _uid, _soon: None)
         job = make.job_view(self.KEY)
         pod = make.pod_view(job)
         table.put_job(job)
@@ -301,7 +301,7 @@ class TestTable:
         assert table.of(make.RUN_UID).pods == {}
 
     def test_a_deleted_run_leaves_nothing_behind(self) -> None:
-        table = JobTable(lambda _: None)
+        table = JobTable(lambda _uid, _soon: None)
         job = make.job_view(self.KEY)
         table.put_job(job)
         table.forget(make.RUN_UID)
@@ -313,6 +313,6 @@ class TestTable:
 
     def test_each_change_names_its_run(self) -> None:
         told: list[str] = []
-        table = JobTable(told.append)
+        table = JobTable(lambda run_uid, _: told.append(run_uid))
         table.put_job(make.job_view(self.KEY))
         assert told == [make.RUN_UID]
