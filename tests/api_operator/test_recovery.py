@@ -72,7 +72,7 @@ async def test_a_result_in_s3_counts_although_its_job_is_gone(
     assert (row["scoreStrict"], row["valid"], row["tries"]) == ("0.5", 2, 2)
 
 
-async def test_a_job_that_is_deleted_by_hand_is_made_again(
+async def test_a_job_that_is_deleted_by_hand_is_a_disruption_on_record(
     cluster: Cluster, operator: Operator, wishes: Wishes
 ) -> None:
     await wishes.ledger()
@@ -87,8 +87,12 @@ async def test_a_job_that_is_deleted_by_hand_is_made_again(
             return next((one for one in pods if one["metadata"]["uid"] != first["metadata"]["uid"]), None)
 
         second = await until("a new pod", again)
+        assert try_spec(second).identity.try_number == 2
         await cluster.finish(second)
         await cluster.condition("evaluationruns", "run", "Complete", "True")
+    tries = sorted((one.try_number, one.outcome, one.reason) for one in await recorded(cluster))
+    assert [one[:2] for one in tries] == [(1, OutcomeClass.DISRUPTED), (2, OutcomeClass.GRADED)]
+    assert "the Job was deleted" in tries[0][2]
 
 
 async def test_retries_stop_at_the_limit_across_restarts(

@@ -7,9 +7,10 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
+from typing import Literal
 
 from assay.api.outcome import OutcomeClass
 from assay.core.record import AttemptKey
@@ -28,6 +29,8 @@ class End:
     exit_code: int = 0
     reason: str = ""
     disruption: str = ""
+    loses: Literal["", "Job", "pod"] = ""
+    """What somebody deletes by hand under it, once its manifest is written if it has one."""
 
     @property
     def graded(self) -> bool:
@@ -46,6 +49,9 @@ DISRUPTED = End(OutcomeClass.DISRUPTED, manifest=False, exit_code=137, disruptio
 OUT_OF_MEMORY = End(OutcomeClass.AGENT_OOM, manifest=False, exit_code=137, reason="OOMKilled")
 VERDICT_LATE = End(OutcomeClass.VERIFIER_TIMEOUT, artifacts=True)
 REFUSED = End(OutcomeClass.REFUSED_BLOCKED)
+JOB_LOST = End(OutcomeClass.DISRUPTED, manifest=False, loses="Job")
+JOB_LOST_WITH_RESULT = End(OutcomeClass.GRADED, loses="Job")
+POD_LOST = End(OutcomeClass.DISRUPTED, manifest=False, loses="pod")
 
 
 class Fate(Enum):
@@ -60,6 +66,9 @@ class Fate(Enum):
     REFUSED_ALWAYS = (REFUSED, REFUSED, REFUSED)
     VERDICT_FAILS_ONCE = (VERDICT_LATE, GRADED)
     ALWAYS_DISRUPTED = (DISRUPTED, DISRUPTED, DISRUPTED)
+    JOB_DELETED = (JOB_LOST, GRADED)
+    JOB_DELETED_WITH_RESULT = (JOB_LOST_WITH_RESULT,)
+    POD_DELETED_BY_FORCE = (POD_LOST, GRADED)
 
     @property
     def ends(self) -> tuple[End, ...]:
@@ -80,6 +89,9 @@ class Script:
     """Fates by attempt. Rewards are quarters and sums of tokens whole, so every sum is exact."""
 
     fates: Mapping[AttemptKey, Fate]
+    made_again: set[AttemptKey] = field(default_factory=set)
+    """Attempts whose first Job was deleted without a trace while no operator watched: nobody can know of that
+    try, so another one has its number."""
 
     @classmethod
     def of(cls, tasks: int, variants: Sequence[str], repetitions: int) -> "Script":
@@ -94,8 +106,13 @@ class Script:
 
     def end(self, key: AttemptKey, try_number: int) -> End:
         """How a try ends. One beyond the script ends well, and is found as one too many."""
-        ends = self.fates[key].ends
+        ends = self.ends(key)
         return ends[try_number - 1] if try_number <= len(ends) else GRADED
+
+    def ends(self, key: AttemptKey) -> tuple[End, ...]:
+        """The ends of the attempt's tries that can be known of."""
+        ends = self.fates[key].ends
+        return ends[1:] if key in self.made_again else ends
 
     def reward(self, key: AttemptKey) -> float:
         """Reward of the attempt's graded try."""
@@ -112,15 +129,13 @@ class Script:
     def tries(self) -> dict[tuple[AttemptKey, int], OutcomeClass]:
         """Every try that there must be, and its class."""
         return {
-            (key, number): end.outcome
-            for key, fate in self.fates.items()
-            for number, end in enumerate(fate.ends, 1)
+            (key, number): end.outcome for key in self.fates for number, end in enumerate(self.ends(key), 1)
         }
 
     @property
     def retained(self) -> dict[AttemptKey, int]:
         """Number of the try that is the result, of every attempt that has one."""
-        return {key: len(fate.ends) for key, fate in self.fates.items() if fate.scored}
+        return {key: len(self.ends(key)) for key, fate in self.fates.items() if fate.scored}
 
     def score(self, key: AttemptKey) -> Fraction:
         """What the attempt counts: 0 also where it has no result."""
@@ -138,7 +153,7 @@ class Script:
     @property
     def all_tokens(self) -> int:
         """Input tokens of all tries that left a manifest."""
-        ends = ((key, number, end) for key, f in self.fates.items() for number, end in enumerate(f.ends, 1))
+        ends = ((key, number, end) for key in self.fates for number, end in enumerate(self.ends(key), 1))
         return sum(self.tokens(key, number) for key, number, end in ends if end.manifest)
 
     def describe(self) -> str:

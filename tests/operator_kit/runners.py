@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from localcluster.components import simulated
 from tests.operator_kit.builders import DIGEST
 from tests.operator_kit.cluster import Cluster
 from tests.operator_kit.evidence import manifest_object
-from tests.operator_kit.fates import End, Script
+from tests.operator_kit.fates import JOB_LOST, End, Script
 
 TOLD = {"nodeSelector": {simulated.END: "told"}}
 """`spec.placement` of a run whose pods end when they are told."""
@@ -116,10 +116,14 @@ class Runners:
         (self.ran if first else self.repeated)[key, number] += 1
         if self._told:
             await asyncio.sleep(random.Random(pod.uid).uniform(0, LONGEST_WORK_SECONDS))  # its work
+        if not first and self.script.end(key, number) is JOB_LOST:
+            self.script.made_again.add(key)
         end = self.script.end(key, number)
         if end.manifest:
             await self._write(spec, pod.uid, end)
-        if self._told:
+        if end.loses:
+            await self._lose(client, pod, end)
+        elif self._told:
             await self._tell(client, pod, end)
         self.ended += 1
 
@@ -137,6 +141,18 @@ class Runners:
             except StorageError:
                 await asyncio.sleep(AGAIN_SECONDS)  # as a runner does while the store is away
 
+    async def _lose(self, client: KubeClient, pod: SeenPod, end: End) -> None:
+        """What a person does who deletes the Job, or the pod with --force."""
+        batch, core = (
+            f"/{group}/namespaces/{self.cluster.namespace}" for group in ("apis/batch/v1", "api/v1")
+        )
+        how: dict[str, Any]
+        if end.loses == "Job":
+            path, how = f"{batch}/jobs/{pod.job}", {"propagationPolicy": "Background"}
+        else:
+            path, how = f"{core}/pods/{pod.name}", {"gracePeriodSeconds": 0}
+        await self._until_done(lambda: client.request("DELETE", path, how))
+
     async def _tell(self, client: KubeClient, pod: SeenPod, end: End) -> None:
         prefix = simulated.END.rpartition("/")[0]
         told = {simulated.END: str(end.exit_code)}
@@ -145,9 +161,12 @@ class Runners:
         if end.disruption:
             told[f"{prefix}/disruption"] = end.disruption
         path = f"/api/v1/namespaces/{self.cluster.namespace}/pods/{pod.name}"
+        await self._until_done(lambda: client.merge(path, {"metadata": {"annotations": told}}))
+
+    async def _until_done(self, ask: Callable[[], Awaitable[object]]) -> None:
         while True:
             try:
-                await client.merge(path, {"metadata": {"annotations": told}})
+                await ask()
                 return
             except KubeUnavailable:
                 await asyncio.sleep(AGAIN_SECONDS)

@@ -28,7 +28,7 @@ SEED = 6
 
 @pytest.fixture
 def script() -> Script:
-    """80 attempts, so each trouble of the script is met once."""
+    """80 attempts: each of the first eight troubles of the script is met once."""
     return Script.of(tasks=20, variants=["oracle", "other"], repetitions=2)
 
 

@@ -55,7 +55,7 @@ def points(tries: int, chance: random.Random) -> list[Point]:
 async def test_fifty_kills_lose_nothing_and_repeat_nothing(
     cluster: Cluster, operator: Operator, wishes: Wishes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """BAR 3, at random points of a run of 300 attempts, a tenth of which fail by the script."""
+    """BAR 3, at random points of a run of 300 attempts, a tenth of which fail or lose their Job or pod."""
     script = Script.of(tasks=50, variants=["oracle", "other"], repetitions=3)
     runners, timeline = Runners(cluster, script), Timeline()
     timeline.add(f"seed {SEED}; {len(script.fates)} attempts: {script.describe()}")

@@ -144,6 +144,17 @@ def record_of_manifest(found: ManifestFound, terms: TryTerms) -> TryRecord:
     )
 
 
+def lost(job: JobView, answer: ManifestAnswer, now: datetime) -> TryRecord:
+    """Record of a try whose Job was deleted before its result was durable, where S3 has none of it."""
+    written = _written_record(job)
+    if written is not None:
+        return written
+    if isinstance(answer, ManifestBad):
+        return _record(job, None, Cause(OutcomeClass.INVALID_RESULT, f"manifest.json: {answer.reason}"), now)
+    words = "the Job was deleted before its result was recorded, and S3 has no manifest of it"
+    return _record(job, None, Cause(OutcomeClass.DISRUPTED, words), now)
+
+
 def stopped(job: JobView, pod: PodView | None, now: datetime) -> TryRecord:
     """Record of a live try that a person's suspension ends; a verdict that it still reaches wins."""
     return _record(job, pod, Cause(OutcomeClass.STOPPED, "spec.suspend is true with suspendPolicy Stop"), now)
@@ -278,6 +289,9 @@ def _hinted(pod: PodView, hint: TerminationMessage) -> Cause:
 
 
 def _plain_end(pod: PodView, note: str) -> Cause:
+    if pod.deleting:
+        words = f"pod {pod.name} was deleted and left no manifest in S3; {note}"
+        return Cause(OutcomeClass.DISRUPTED, words)
     codes = {view.name: view.exit_code for view in pod.containers.values() if view.exit_code}
     if pod.reason:
         return Cause(OutcomeClass.UNRECOGNISED, f"{pod.reason}: {pod.message}; no manifest in S3; {note}")

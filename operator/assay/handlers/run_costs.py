@@ -26,13 +26,14 @@ class RunCosts:
         """Of tries that are not recorded yet, by Job name: the next pass does not read their calls again."""
 
     async def priced(
-        self, run: EvaluationRun, plan: RunPlan, prices: Prices | None, tries: Sequence[TryRecord]
+        self, run: EvaluationRun, plan: RunPlan | None, prices: Prices | None, tries: Sequence[TryRecord]
     ) -> list[TryRecord]:
         """The tries with their costs, where the run has a budget in money; else as they are.
 
-        None of them as long as there are no prices: what is recorded without its cost never gets one.
+        None of them as long as there are no prices: what is recorded without its cost never gets one. Without
+        a plan, which a run that makes no more tries lacks, their cost stays unknown.
         """
-        if run.spec.budget is None or run.spec.budget.usd is None:
+        if plan is None or run.spec.budget is None or run.spec.budget.usd is None:
             return list(tries)
         if prices is None:
             return []

@@ -17,6 +17,7 @@ from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
 from assay.api.evaluation_run_status import EvaluationRunStatus, ResolvedImages, RunCondition, RunReason
 from assay.api.resource import status_patch
 from assay.core.attempt_pod import Images
+from assay.core.pinned_run import PinnedRun, Settled, rules_problem, settle
 from assay.core.plan import PlanRefused, RunPlan
 from assay.core.reconcile import (
     AskManifest,
@@ -147,8 +148,26 @@ class RunLoop:
         if plan is None or not self._gatherer.journal.is_open:
             # Without the journal it is not known what is recorded: nothing is decided.
             await self._tell(run, self._findings(resolution, hold=hold))
-            return self._context.settings.resync_seconds
+            return self._settle(run, None)
+        if (other := rules_problem(run)) is not None:
+            await self._tell(run, self._findings(resolution, hold=other, plan=plan))
+            return self._settle(run, plan)
         return await self._decide(run, resolution, plan, hold)
+
+    def _settle(self, run: EvaluationRun, plan: RunPlan | None) -> float:
+        """Record what the last tries of a run come to that makes no more; seconds until the next pass."""
+        pause = self._context.settings.resync_seconds
+        pinned, journal = PinnedRun.of(run), self._gatherer.journal
+        if pinned is None or journal.head is None or self._gatherer.storage_problem is not None:
+            return pause
+        now = datetime.now(UTC)
+        settled = settle(pinned, journal.records, self._gatherer.observed(pinned), now)
+        due = journal.due_in()
+        if (settled.unrecorded or due is not None) and not self._errands.busy(JOURNAL):
+            self._errands.start(self._record(run, plan, settled), JOURNAL)
+        self._about_tries(settled)
+        wake = (settled.wake_at - now).total_seconds() if settled.wake_at is not None else pause
+        return max(SHORTEST_PAUSE_SECONDS, min(pause, wake, pause if due is None else due))
 
     async def _decide(
         self, run: EvaluationRun, resolution: Resolution, plan: RunPlan, hold: Problem | None
@@ -217,15 +236,19 @@ class RunLoop:
     async def _act(
         self, run: EvaluationRun, plan: RunPlan, decision: Decision, creations: list[CreateJob]
     ) -> None:
-        records = [one for one in decision.actions if isinstance(one, WriteRecord)]
-        deletions = [one for one in decision.actions if isinstance(one, DeleteJob)]
-        questions = [one for one in decision.actions if isinstance(one, AskManifest)]
         # None waits for another: a free slot is filled while S3 is asked what came of the try before.
         unsettled = creations or decision.unrecorded or self._gatherer.journal.due_in() is not None
         if unsettled and await self._has_begun(run, plan):
             self._create(run, plan, creations)
             if not self._errands.busy(JOURNAL):
                 self._errands.start(self._record(run, plan, decision), JOURNAL)
+        self._about_tries(decision)
+
+    def _about_tries(self, decided: Decision | Settled) -> None:
+        """What is to be done about tries that exist."""
+        records = [one for one in decided.actions if isinstance(one, WriteRecord)]
+        deletions = [one for one in decided.actions if isinstance(one, DeleteJob)]
+        questions = [one for one in decided.actions if isinstance(one, AskManifest)]
         self._applier.write(self.namespace, records)
         self._applier.delete(self.namespace, deletions)
         if opened := self._gatherer.open_questions(questions):
@@ -250,7 +273,7 @@ class RunLoop:
             images = Images(resolved.images.runner, resolved.images.sandboxd)
             self._applier.create(run, plan, images, creations)
 
-    async def _record(self, run: EvaluationRun, plan: RunPlan, decision: Decision) -> None:
+    async def _record(self, run: EvaluationRun, plan: RunPlan | None, decision: Decision | Settled) -> None:
         """Make results durable. While the store is away they stay where they are: on Jobs, pods and in S3."""
         journal = self._gatherer.journal
         before = len(journal.records)

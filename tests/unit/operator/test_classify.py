@@ -16,6 +16,7 @@ from assay.core.classify import (
     TryState,
     TryTerms,
     classify,
+    lost,
 )
 from assay.core.manifest import read_manifest
 from assay.core.observation import ConditionView, ContainerView, JobEvent, JobView, Phase, PodView
@@ -123,6 +124,12 @@ class TestEnds:
         pod = make.pod_view(
             JOB, make.container("runner"), make.container("environment"), gone_at=make.later(60)
         )
+        assert outcome(pod)[0] is OutcomeClass.DISRUPTED
+
+    def test_a_pod_that_was_deleted_by_force_is_a_disruption(self) -> None:
+        """Its containers were killed before any of them could say a word."""
+        gone = [make.ended(name, 137) for name in ("runner", "environment")]
+        pod = make.pod_view(JOB, *gone, phase=Phase.FAILED, deleting=True)
         assert outcome(pod)[0] is OutcomeClass.DISRUPTED
 
     def test_a_job_whose_pod_nobody_saw_is_a_disruption(self) -> None:
@@ -401,6 +408,23 @@ class TestWrittenRecord:
     def test_one_that_cannot_be_read_is_ignored(self) -> None:
         job = replace(FAILED_JOB, record_json="{")
         assert outcome(make.ended_pod(JOB), make.found(KEY), job=job)[0] is OutcomeClass.GRADED
+
+
+class TestLostJobs:
+    def test_a_job_that_somebody_deleted_is_a_disruption(self) -> None:
+        record = lost(JOB, ABSENT, make.later(70))
+        assert (record.outcome, record.try_number, record.ended_at) == (
+            OutcomeClass.DISRUPTED,
+            1,
+            make.later(70),
+        )
+        assert lost(JOB, ManifestBad("no JSON"), make.later(70)).outcome is OutcomeClass.INVALID_RESULT
+
+    def test_deleting_the_job_of_a_try_that_was_decided_earns_no_other_sample(self) -> None:
+        oom = state(killed())
+        assert isinstance(oom, Ended)
+        written = replace(JOB, record_json=oom.record.to_json())
+        assert lost(written, ABSENT, make.later(3600)).outcome is OutcomeClass.AGENT_OOM
 
 
 class TestMutation:
