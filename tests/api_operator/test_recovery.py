@@ -266,7 +266,38 @@ async def test_a_deleted_run_leaves_no_job_and_no_series(
         await until("the run's series are gone", forgotten)
 
 
-async def test_a_variant_that_is_replaced_stops_the_run(
+@pytest.mark.parametrize(
+    ("replaced", "condition", "reason"),
+    [
+        ("ledgers", "LedgersVerified", "LedgerReplaced"),
+        ("agentvariants", "VariantsResolved", "VariantReplaced"),
+    ],
+)
+async def test_what_a_run_names_is_replaced_and_its_last_try_stays_on_record(
+    cluster: Cluster, operator: Operator, wishes: Wishes, replaced: str, condition: str, reason: str
+) -> None:
+    await wishes.ledger(tasks=2, where="s3")
+    await wishes.variant()
+    await wishes.run(parallelism=1)
+    async with operator.running():
+        (pod,) = await cluster.live_pods("run", 1)
+        name = "ledger" if replaced == "ledgers" else "oracle"
+        spec = (await cluster.get(replaced, name))["spec"]
+        await cluster.delete(replaced, name)
+        await cluster.create(replaced, name, spec)
+        found = await cluster.condition("evaluationruns", "run", condition, "False", reason)
+        for words in ("its live tries finish and stay on record", "delete this run and create a new one"):
+            assert words in found["message"]
+        await cluster.finish(pod)
+        await cluster.gone(
+            f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs/{try_spec(pod).identity.job_name}"
+        )
+        assert await cluster.jobs("run") == [], "no other try is made"
+    (record,) = await recorded(cluster)
+    assert (record.outcome, record.reward) == (OutcomeClass.GRADED, 1)
+
+
+async def test_an_operator_with_other_rules_makes_no_try_and_loses_none(
     cluster: Cluster, operator: Operator, wishes: Wishes
 ) -> None:
     await wishes.ledger(tasks=2)
@@ -274,14 +305,29 @@ async def test_a_variant_that_is_replaced_stops_the_run(
     await wishes.run(parallelism=1)
     async with operator.running():
         (pod,) = await cluster.live_pods("run", 1)
-        await cluster.delete("agentvariants", "oracle")
-        await wishes.variant()
-        found = await cluster.condition(
-            "evaluationruns", "run", "VariantsResolved", "False", "VariantReplaced"
-        )
-        assert "delete this run and create a new one" in found["message"]
+    ours = (await cluster.get("evaluationruns", "run"))["status"]["resolved"]["outcomeTable"]
+    await pinned(cluster, "sha256:" + "b" * 64)
+    async with operator.running():
+        told = await cluster.condition("evaluationruns", "run", "Progressing", "False", "OutcomeTableChanged")
+        assert ours in told["message"]
         await cluster.finish(pod)
-        assert len(await cluster.jobs("run")) == 1
+        await cluster.gone(
+            f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs/{try_spec(pod).identity.job_name}"
+        )
+        assert await cluster.jobs("run") == []
+    assert [one.outcome for one in await recorded(cluster)] == [OutcomeClass.GRADED]
+    await pinned(cluster, ours)
+    async with operator.running():
+        (pod,) = await cluster.live_pods("run", 1)
+        await cluster.finish(pod)
+        await cluster.condition("evaluationruns", "run", "Complete", "True")
+    assert len(await recorded(cluster)) == 2, "the version that it began with goes on"
+
+
+async def pinned(cluster: Cluster, digest: str) -> None:
+    """The run has started under the rules of this digest."""
+    path = f"/apis/assay.dev/v1alpha1/namespaces/{cluster.namespace}/evaluationruns/run/status"
+    await cluster.client.merge(path, {"status": {"resolved": {"outcomeTable": digest}}})
 
 
 async def test_a_quiet_run_causes_no_writes(cluster: Cluster, operator: Operator, wishes: Wishes) -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from datetime import UTC, datetime
 from itertools import batched
 
 from assay.adapters.kube import KubeError, KubeRefused
@@ -73,10 +72,6 @@ class Gatherer:
         self._storage, self._gateway = _Check(), _Check()
         self._found: dict[str, ManifestFound] = {}
         """Manifests of tries whose Job is gone, by Job name."""
-        self._vanished: dict[str, JobView] = {}
-        """Jobs that are gone as they were last seen, by name, until S3 has said what they left."""
-        self._lost: dict[str, TryRecord] = {}
-        """Records of tries whose Job is gone and that left no manifest, by Job name."""
         self._vanished: dict[str, JobView] = {}
         """Jobs that are gone as they were last seen, by name, until S3 has said what they left."""
         self._lost: dict[str, TryRecord] = {}
