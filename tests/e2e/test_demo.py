@@ -74,7 +74,7 @@ def test_the_vector_is_what_the_tasks_were_made_for(demonstration: Demonstration
     assert (rows["oracle"].score_strict, rows["nop"].score_strict) == ("1", "0")
     hasty, patient = (float(rows[name].score_strict or -1) for name in (BASELINE, "terminus-2"))
     assert 0 < hasty < patient < 1
-    assert float(rows["terminus-2"].shift or 0) == pytest.approx(patient - hasty, abs=1e-5)
+    assert float(rows["terminus-2"].shift or 0) == pytest.approx(patient - hasty, abs=1e-3)
 
 
 def test_the_killed_operator_did_nothing_twice(demonstration: Demonstration) -> None:

@@ -1,0 +1,5 @@
+module assay.dev/dashboards/schema
+
+go 1.26
+
+require github.com/grafana/grafana-foundation-sdk/go v0.0.22
