@@ -10,6 +10,7 @@ from assay.api.ledgerfile import NetworkMode, ResourceMultiples, TaskLine, Verif
 from assay.api.tryspec import TrySpec
 from assay.core.observation import ENVIRONMENT, INJECT, RUNNER, VERIFIER, rendered_digest
 from assay.core.plan import RunPlan, percent
+from assay.core.pod_causes import RUNNER_MEMORY_GIB
 from assay.core.record import AttemptKey
 
 Manifest = dict[str, Any]
@@ -267,7 +268,10 @@ def _runner(image: str, siblings: Sequence[str], pending_seconds: int) -> Manife
         "lifecycle": {"preStop": {"exec": {"command": [*RUNNER_COMMAND, "prestop"]}}},
         "securityContext": _UNPRIVILEGED,
         # No CPU limit: a throttled runner would eat into the agent's time.
-        "resources": {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "256Mi"},
+            "limits": {"memory": f"{RUNNER_MEMORY_GIB}Gi"},
+        },
         "volumeMounts": [
             *({"name": f"sock-{name}", "mountPath": f"/sock/{name}"} for name in siblings),
             {"name": "work", "mountPath": "/work"},

@@ -35,6 +35,9 @@ class Waiting(StrEnum):
     STUCK_TERMINATING = "StuckTerminating"
 
 
+RUNNER_MEMORY_GIB = 1
+"""What the runner's container may use."""
+
 LATE_SECONDS = 60
 """A pod that has a node for so long and has started nothing is worth a question for its Events."""
 
@@ -212,8 +215,8 @@ def _restart_words(runner: ContainerView) -> str:
     if why != "OOMKilled":
         return f"container runner was restarted {runner.restarts} times after it had ended ({why})"
     return (
-        "container runner was OOMKilled: it used more than its memory limit of 1 GiB. Look at how much the "
-        "agent leaves (artefacts, trajectory) and how large its model calls are"
+        f"container runner was OOMKilled: it used more than its memory limit of {RUNNER_MEMORY_GIB} GiB. "
+        "Look at how much the agent leaves (artefacts, trajectory) and how large its model calls are"
     )
 
 
