@@ -103,7 +103,7 @@ def test_an_older_operator_refuses_a_newer_journal_and_loses_nothing_of_it(line:
         return lines
 
     with pytest.raises(JournalError, match=r"energyJoules is not known .* a newer one wrote it"):
-        decode_segment(rewrite(content, add), name, RUN_UID).records()
+        list(decode_segment(rewrite(content, add), name, RUN_UID).records())
 
 
 def test_a_newer_operators_run_stays_on_its_ledgers_list() -> None:

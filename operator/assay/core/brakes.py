@@ -1,13 +1,11 @@
 """Why a run makes no further try although attempts are outstanding. Live tries go on whatever the reason."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass
 
 from assay.api.evaluation_run import Budget
-from assay.core.attempts import AttemptState, Invalid, Scored
-from assay.core.budget import Reached, attempts_reached, begun, tokens_reached, usd_reached
+from assay.core.budget import Reached, attempts_reached, tokens_reached, usd_reached
 from assay.core.circuit_breaker import FIRST_ATTEMPTS, all_alike
-from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.standing import Outlook
 
@@ -43,7 +41,7 @@ def brakes(outlook: Outlook, budget: Budget | None, busy: Set[AttemptKey]) -> Br
     first = outlook.first if large else ()
     tasks = sum(len(ledger.tasks) for ledger in plan.ledgers.values())
     halts = (state.last for state in outlook.halts)
-    spent, fresh = _budget(plan, budget, outlook.tries, outlook.states, busy)
+    spent, fresh = _budget(outlook, budget, busy)
     return Brakes(
         halt=min(halts, key=lambda record: record.ended_at, default=None),
         alike=first if large and all_alike(first, tasks) else (),
@@ -54,20 +52,15 @@ def brakes(outlook: Outlook, budget: Budget | None, busy: Set[AttemptKey]) -> Br
 
 
 def _budget(
-    plan: RunPlan,
-    budget: Budget | None,
-    records: Mapping[AttemptKey, Sequence[TryRecord]],
-    states: Mapping[AttemptKey, AttemptState],
-    busy: Set[AttemptKey],
+    outlook: Outlook, budget: Budget | None, busy: Set[AttemptKey]
 ) -> tuple[Reached | None, int | None]:
     if budget is None:
         return None, None
-    tries = [record for found in records.values() for record in found]
-    spent = usd_reached(budget, plan, tries) or tokens_reached(budget, plan, tries)
+    spent = usd_reached(budget, outlook.spent) or tokens_reached(budget, outlook.spent)
     if budget.attempts is None:
         return spent, None
-    started = begun(records, busy)
+    begun = outlook.tried + sum(key not in outlook.tries for key in busy)
     # What has begun is finished, further tries included; only then does the bound hold the run up.
-    if spent is None and not busy and all(isinstance(states[key], Scored | Invalid) for key in started):
-        spent = attempts_reached(budget, len(plan.attempts), len(started))
-    return spent, max(0, budget.attempts - len(started))
+    if spent is None and not busy and outlook.ended == begun:
+        spent = attempts_reached(budget, len(outlook.plan.attempts), begun)
+    return spent, max(0, budget.attempts - begun)

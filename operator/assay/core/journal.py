@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 
 from assay.api.journal import MAX_LEVEL, Compaction, Opening, SegmentHeader, SegmentRef
 from assay.core.canonical import digest_of_bytes
+from assay.core.packed_tries import PackedTries, tries_since
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.segments import JournalError, Segment, SegmentName, encode_record, encode_segment
 
@@ -56,7 +56,7 @@ class Journal:
         self.head: SegmentRef | None = None
         self.sequence = 0
         """Of the head; 0 where there is no segment yet."""
-        self._records: dict[str, TryRecord] = {}
+        self._records = PackedTries()
         self._spans: list[_Span] = []
 
     @classmethod
@@ -98,7 +98,7 @@ class Journal:
         if len(spans) < FAN_IN or level == MAX_LEVEL or any(one.level != level for one in spans):
             return None
         first = spans[0]
-        repeated = tuple(islice(self._records.values(), first.start, None))
+        repeated = tuple(tries_since(self._records, first.start))
         compaction = Compaction(first=first.first, before=first.before)
         return self._draft(self._header(level + 1, len(repeated), now, compaction=compaction), repeated)
 
@@ -107,7 +107,8 @@ class Journal:
         compaction = draft.header.compaction
         if compaction is None:
             self._spans.append(_Span(0, draft.header.sequence, self.head, len(self._records)))
-            self._records.update({one.job_name: one for one in draft.records})
+            for record in draft.records:
+                self._records.add(record)
         else:
             start = self._spans[-FAN_IN].start
             del self._spans[-FAN_IN:]
@@ -126,7 +127,7 @@ class Journal:
         for record in segment.records():
             if record.job_name in self._records:
                 raise JournalError(f"segment {segment.name} records Job {record.job_name} a second time")
-            self._records[record.job_name] = record
+            self._records.add(record)
         self.head, self.sequence = segment.ref, header.sequence
 
     def _header(

@@ -8,11 +8,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from assay.api.evaluation_run import EvaluationRunSpec
 from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
+from assay.core.packed_tries import tries_since
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.record_totals import TOKEN_KINDS, tokens_of
 
@@ -98,7 +98,7 @@ class RunTotals:
 
     def take(self, records: Mapping[str, TryRecord]) -> None:
         """Count what the journal holds beyond the last call. It only ever appends."""
-        for record in islice(records.values(), self._taken, None):
+        for record in tries_since(records, self._taken):
             self._add(record)
         self._taken = len(records)
 

@@ -86,10 +86,10 @@ class Segment:
         """How the next segment names this one."""
         return SegmentRef(name=str(self.name), digest=self.digest)
 
-    def records(self) -> list[TryRecord]:
-        """The entries. Raises JournalError for one that is no valid entry."""
+    def records(self) -> Iterator[TryRecord]:
+        """The entries, each made when it is asked for. Raises JournalError for one that is no valid entry."""
         lines = islice(_lines(self.content, self.name), 1, None)
-        return [self._record(number, line) for number, line in enumerate(lines, 2)]
+        return (self._record(number, line) for number, line in enumerate(lines, 2))
 
     def _record(self, number: int, line: bytes) -> TryRecord:
         try:

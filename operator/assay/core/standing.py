@@ -4,19 +4,19 @@ A pass over a large run would spend most of its time on attempts of which nothin
 here follows from the recorded tries alone: started anew at any time, it comes to the same.
 """
 
-from collections import ChainMap
-from collections.abc import Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import islice
 
 from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
-from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, Scored, attempt_state
+from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, attempt_state
+from assay.core.budget import Spent
 from assay.core.circuit_breaker import earliest, first_telling
 from assay.core.classified import Classified
 from assay.core.outcomes import Disposition
+from assay.core.packed_tries import tries_since
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.verification import oracle_passes
@@ -25,7 +25,6 @@ Tries = tuple[TryRecord, ...]
 """Tries of one attempt by their numbers."""
 
 _BEGIN = NextTry(1)
-_OVER = (Scored, Invalid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,11 @@ class Outlook:
     """Tries that their provider limited."""
     gaps: tuple[AttemptKey, ...]
     """Attempts that lack a try before a recorded one."""
+    tried: int
+    """How many attempts have had a try that has ended."""
     ended: int
     scored: int
+    spent: Spent
     pin_external: bool
     """Whether a try says that its runner's image has no pin of the ledger."""
     first_fresh: int
@@ -84,7 +86,11 @@ class Outlook:
 
 
 class Standing:
-    """The states of one run's attempts. Give it the same run's records, which only ever become more."""
+    """The states of one run's attempts. Give it the same run's records, which only ever become more.
+
+    Of an attempt that has ended it keeps no more than the names of its Jobs: what it came to is worked out
+    when somebody asks.
+    """
 
     def __init__(self) -> None:
         self._terms: Terms | None = None
@@ -96,124 +102,176 @@ class Standing:
         """The plan's attempts."""
         if not terms.same_as(self._terms):
             self._begin(terms)
-        return self.states.keys()
+        return self.names.keys()
 
     def outlook(self, terms: Terms, recorded: Mapping[str, TryRecord], ended: Iterable[TryRecord]) -> Outlook:
         """The attempts by the tries that are `recorded`, by Job name, and those that have `ended` since."""
         if not terms.same_as(self._terms) or len(recorded) < self._taken:
             self._begin(terms)
-        self._take(recorded)
-        return _View(self, terms, list(ended)).outlook()
+        self._take(terms, recorded)
+        return self._with(terms, recorded, [record for record in ended if record.key in self.names])
 
     def _begin(self, terms: Terms) -> None:
         self._terms, self._taken = terms, 0
         self.classified = Classified()
-        self.tries: dict[AttemptKey, Tries] = {}
-        self.states: dict[AttemptKey, AttemptState] = dict.fromkeys(terms.plan.attempts, _BEGIN)
-        self.again: dict[AttemptKey, NextTry] = {}
-        self.halts: dict[AttemptKey, Halts] = {}
+        self.names: dict[AttemptKey, str] = dict.fromkeys(terms.plan.attempts, "")
+        """Names of the Jobs of the recorded tries, in their order, with spaces between; of every attempt."""
+        self.open: dict[AttemptKey, NextTry | Halts] = {}
+        """States of the attempts that have had a try and have not ended."""
+        self.invalid: set[AttemptKey] = set()
         self.gaps: dict[AttemptKey, None] = {}
         self.unjudged: dict[AttemptKey, None] = {}
         """Attempts whose last verdict failed: what they come to depends on the oracle's attempts, too."""
         self.told: dict[AttemptKey, TryRecord] = {}
         """The first telling tries, of few attempts."""
         self.limited: list[TryRecord] = []
-        self.ended = self.scored = self.first_fresh = 0
+        self.spent = Spent()
+        self.tried = self.first_fresh = 0
         self.pin_external = False
 
-    def _take(self, recorded: Mapping[str, TryRecord]) -> None:
-        assert self._terms is not None
+    def _take(self, terms: Terms, recorded: Mapping[str, TryRecord]) -> None:
         if len(recorded) == self._taken:
             return
-        changed: dict[AttemptKey, None] = {}
-        for record in islice(recorded.values(), self._taken, None):
-            if record.key in self.states:
-                self.tries[record.key] = with_try(self.tries.get(record.key, ()), record)
-                changed.pop(record.key, None)
-                changed[record.key] = None  # in the order of the last record of each
-                if is_limited(record):
-                    self.limited.append(record)
-                self.pin_external |= PIN_EXTERNAL in record.flags
+        view, changed = _TriesView(self.names, recorded, {}), dict[AttemptKey, Tries]()
+        for record in tries_since(recorded, self._taken):
+            if record.key in self.names:
+                tries = with_try(changed.pop(record.key, ()) or view.get(record.key, ()), record)
+                changed[record.key] = tries  # in the order of the last record of each
+                self._count(terms, record)
         self._taken = len(recorded)
+        for key, tries in changed.items():
+            self.tried += not self.names[key]
+            self.names[key] = " ".join(one.job_name for one in tries) if len(tries) > 1 else tries[0].job_name
         for key in changed | self.unjudged:
-            self._settle(self._terms, key, changed)
-        self._tell(self._terms, changed)
-        attempts = self._terms.plan.attempts
-        while self.first_fresh < len(attempts) and attempts[self.first_fresh] in self.tries:
+            self._settle(terms, key, changed.get(key) or view[key], view)
+        self.told = {one.key: one for one in self._telling(terms, changed, view)}
+        attempts = terms.plan.attempts
+        while self.first_fresh < len(attempts) and self.names[attempts[self.first_fresh]]:
             self.first_fresh += 1
 
-    def _settle(self, terms: Terms, key: AttemptKey, changed: Container[AttemptKey]) -> None:
-        tries, before = self.tries[key], self.states[key]
-        state = state_of(terms, key, tries, self.tries)
-        if key not in changed and state == before:
-            return
-        self.states[key] = state
-        self.ended += isinstance(state, _OVER) - isinstance(before, _OVER)
-        self.scored += isinstance(state, Scored) - isinstance(before, Scored)
-        for kept in (self.again, self.halts, self.gaps, self.unjudged):
+    def _count(self, terms: Terms, record: TryRecord) -> None:
+        if is_limited(record):
+            self.limited.append(record)
+        self.pin_external |= PIN_EXTERNAL in record.flags
+        self.spent.add(terms.plan, record)
+
+    def _settle(self, terms: Terms, key: AttemptKey, tries: Tries, view: "_TriesView") -> None:
+        state = state_of(terms, key, tries, view)
+        if isinstance(state, NextTry | Halts):
+            if self.open.get(key) != state:
+                self.open.pop(key, None)
+                self.open[key] = state
+        else:
+            self.open.pop(key, None)
+        self.invalid.discard(key)
+        if isinstance(state, Invalid):
+            self.invalid.add(key)
+        for kept, applies in (
+            (self.gaps, has_gap(tries)),
+            (self.unjudged, tries[-1].rule.disposition is Disposition.REVERIFY),
+        ):
             kept.pop(key, None)
-        if isinstance(state, NextTry):
-            self.again[key] = state
-        elif isinstance(state, Halts):
-            self.halts[key] = state
-        if has_gap(tries):
-            self.gaps[key] = None
-        if tries[-1].rule.disposition is Disposition.REVERIFY:
-            self.unjudged[key] = None
+            if applies:
+                kept[key] = None
 
-    def _tell(self, terms: Terms, changed: Iterable[AttemptKey]) -> None:
-        told = self.telling(terms, {key: self.tries[key] for key in changed})
-        self.told = {one.key: one for one in told}
-
-    def telling(self, terms: Terms, changed: Mapping[AttemptKey, Tries]) -> tuple[TryRecord, ...]:
-        """The first telling tries once attempts have `changed`, oldest first; at most FIRST_ATTEMPTS."""
+    def _telling(
+        self, terms: Terms, changed: Mapping[AttemptKey, Tries], view: Mapping[AttemptKey, Tries]
+    ) -> tuple[TryRecord, ...]:
+        """The first telling tries once attempts have `changed`, oldest first; `view` has all tries."""
         found = {key: first_telling(tries, terms.resumed_at) for key, tries in changed.items()}
         if any(self.told[key] != found[key] for key in found.keys() & self.told.keys()):
             # Another try of the attempt counts now: one that was not among the first may be, too.
-            tries = ChainMap(dict(changed), self.tries).values()
-            return earliest(first_telling(one, terms.resumed_at) for one in tries)
+            return earliest(first_telling(one, terms.resumed_at) for one in view.values())
         return earliest((self.told | found).values())
 
-
-class _View:
-    """What is recorded, with the tries on top that have ended since."""
-
-    def __init__(self, base: Standing, terms: Terms, ended: list[TryRecord]) -> None:
-        self._base, self._terms, self._ended = base, terms, ended
-
-    def outlook(self) -> Outlook:
-        base, terms = self._base, self._terms
-        over: dict[AttemptKey, Tries] = {}
-        for record in self._ended:
-            if record.key in base.states:
-                before = over.get(record.key) or base.tries.get(record.key, ())
-                over[record.key] = with_try(before, record)
-        tries = ChainMap(over, base.tries)
-        changed = over | {key: base.tries[key] for key in base.unjudged if over and key not in over}
+    def _with(self, terms: Terms, recorded: Mapping[str, TryRecord], ended: list[TryRecord]) -> Outlook:
+        base, over = _TriesView(self.names, recorded, {}), dict[AttemptKey, Tries]()
+        for record in ended:
+            over[record.key] = with_try(over.get(record.key) or base.get(record.key, ()), record)
+        tries = _TriesView(self.names, recorded, over)
+        changed = over | {key: base[key] for key in self.unjudged if over and key not in over}
         states = {key: state_of(terms, key, found, tries) for key, found in changed.items()}
-        again = {key: state for key, state in base.again.items() if key not in states}
-        again |= {key: state for key, state in states.items() if isinstance(state, NextTry)}
-        halts = [state for key, state in base.halts.items() if key not in states]
-        halts += [state for state in states.values() if isinstance(state, Halts)]
-        gaps = [key for key in base.gaps if key not in over]
-        gaps += [key for key, found in over.items() if has_gap(found)]
+        still_open = {key: state for key, state in self.open.items() if key not in states}
+        still_open |= {key: state for key, state in states.items() if isinstance(state, NextTry | Halts)}
+        invalid = sum(isinstance(state, Invalid) for state in states.values())
+        invalid += len(self.invalid) - sum(key in self.invalid for key in states)
+        tried = self.tried + sum(not self.names[key] for key in over)
         return Outlook(
             plan=terms.plan,
             tries=tries,
-            states=ChainMap(states, base.states),
-            again=again,
-            halts=tuple(halts),
-            first=base.telling(terms, over),
-            limited=(*base.limited, *filter(is_limited, self._ended)),
-            gaps=tuple(gaps),
-            ended=base.ended + sum(self._more(key, state, _OVER) for key, state in states.items()),
-            scored=base.scored + sum(self._more(key, state, (Scored,)) for key, state in states.items()),
-            pin_external=base.pin_external or any(PIN_EXTERNAL in one.flags for one in self._ended),
-            first_fresh=base.first_fresh,
+            states=_StatesView(self.names, still_open, states, tries, terms),
+            again={key: state for key, state in still_open.items() if isinstance(state, NextTry)},
+            halts=tuple(state for state in still_open.values() if isinstance(state, Halts)),
+            first=self._telling(terms, over, tries),
+            limited=(*self.limited, *filter(is_limited, ended)),
+            gaps=tuple(
+                [key for key in self.gaps if key not in over]
+                + [key for key, found in over.items() if has_gap(found)]
+            ),
+            tried=tried,
+            ended=tried - len(still_open),
+            scored=tried - len(still_open) - invalid,
+            spent=self.spent.with_tries(terms.plan, ended),
+            pin_external=self.pin_external or any(PIN_EXTERNAL in one.flags for one in ended),
+            first_fresh=self.first_fresh,
         )
 
-    def _more(self, key: AttemptKey, state: AttemptState, kinds: tuple[type, ...]) -> int:
-        return isinstance(state, kinds) - isinstance(self._base.states[key], kinds)
+
+class _TriesView(Mapping[AttemptKey, Tries]):
+    """Tries of the attempts that have any: of those in `over` from there, else the recorded ones."""
+
+    def __init__(
+        self,
+        names: Mapping[AttemptKey, str],
+        recorded: Mapping[str, TryRecord],
+        over: Mapping[AttemptKey, Tries],
+    ) -> None:
+        self._names, self._recorded, self._over = names, recorded, over
+
+    def __getitem__(self, key: AttemptKey) -> Tries:
+        if key in self._over:
+            return self._over[key]
+        if not self._names[key]:
+            raise KeyError(key)
+        return tuple(self._recorded[name] for name in self._names[key].split())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._over or bool(isinstance(key, AttemptKey) and self._names.get(key))
+
+    def __iter__(self) -> Iterator[AttemptKey]:
+        return (key for key, names in self._names.items() if names or key in self._over)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _StatesView(Mapping[AttemptKey, AttemptState]):
+    """States of every planned attempt; that of one that has ended is worked out when it is asked for."""
+
+    def __init__(
+        self,
+        names: Mapping[AttemptKey, str],
+        still_open: Mapping[AttemptKey, AttemptState],
+        known: Mapping[AttemptKey, AttemptState],
+        tries: _TriesView,
+        terms: Terms,
+    ) -> None:
+        self._names, self._open, self._known = names, still_open, known
+        self._tries, self._terms = tries, terms
+
+    def __getitem__(self, key: AttemptKey) -> AttemptState:
+        state = self._known.get(key) or self._open.get(key)
+        if state is not None:
+            return state
+        if not self._names[key]:
+            return _BEGIN
+        return state_of(self._terms, key, self._tries[key], self._tries)
+
+    def __iter__(self) -> Iterator[AttemptKey]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def state_of(

@@ -5,7 +5,6 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Literal
 
 from assay.adapters.events import About, post_event
@@ -17,6 +16,7 @@ from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
 from assay.api.evaluation_run_status import EvaluationRunStatus, ResolvedImages, RunCondition, RunReason
 from assay.api.resource import status_patch
 from assay.core.attempt_pod import Images
+from assay.core.packed_tries import tries_since
 from assay.core.pinned_run import PinnedRun, Settled, rules_problem, settle
 from assay.core.plan import PlanRefused, RunPlan
 from assay.core.reconcile import (
@@ -290,7 +290,7 @@ class RunLoop:
         if problem is not None:
             self._gatherer.storage_failed(problem)
             self.wake.set(soon=False)
-        for record in islice(journal.records.values(), before, None):
+        for record in tries_since(journal.records, before):
             log.info(
                 "run %s: Job %s recorded: ledger %s, task %s, variant %s, repetition %d, try %d: %s: %s",
                 self._name,

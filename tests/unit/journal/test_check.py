@@ -168,7 +168,7 @@ def test_an_entry_with_a_bad_field_is_refused_with_its_line() -> None:
 
     segment = decode_segment(rewrite(content, spoil), name, RUN_UID)
     with pytest.raises(JournalError, match="line 2: field reward"):
-        segment.records()
+        list(segment.records())
 
 
 def test_a_segment_that_unpacks_to_more_than_anybody_wrote_is_refused(
