@@ -141,7 +141,8 @@ class Gatherer:
             | {name: made.key for name, made in (self.doubtful | self.making).items()},
             found=self._records_found(plan),
             asked=self._asked,
-            unsettled=frozenset(self._unsettled),
+            # What was lost is nowhere but here: no further try before the journal holds it.
+            unsettled=frozenset(self._unsettled) | {one.key for one in self._lost.values()},
             conflicts=frozenset(self.conflicts),
             podless=frozenset(self._podless),
         )
