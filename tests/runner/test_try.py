@@ -109,7 +109,8 @@ async def test_planted_reward_and_background_writer_do_not_count(
     result = gateway.manifest.result
     assert (result.outcome, result.reward) == (OutcomeClass.GRADED, 0)
     assert "tamperSuspected" in result.flags
-    assert gateway.files["tampered/phase-1/verifier/reward.txt"] == b"1\n"
+    # Its writer may have been killed between emptying the file and writing to it.
+    assert gateway.files["tampered/phase-1/verifier/reward.txt"] in (b"1\n", b"")
     assert gateway.files["tampered/phase-1/tests/conftest.py"] == b"import pytest\n"
 
 
