@@ -31,6 +31,7 @@ from assay.core.plan import RunPlan
 from assay.core.pod_causes import ENDING, Waiting, WaitingFor
 from assay.core.rate_limits import ModelSlots
 from assay.core.record import AttemptKey, ManifestAnswer, TryRecord
+from assay.core.row_sums import FiguresSoFar
 from assay.core.standing import Outlook, Standing, Terms
 
 
@@ -146,6 +147,8 @@ class Decision:
     """Attempts that have a result."""
     pin_external: bool
     """Whether a try says that its runner's image has no pin of the ledger."""
+    figures: Callable[[], FiguresSoFar] = field(compare=False)
+    """Works out what the status shows of all tries that have ended."""
     brakes: Brakes
     """Why no further try is made."""
     wake_at: datetime | None
@@ -200,6 +203,7 @@ def reconcile(
         ended=outlook.ended,
         scored=outlook.scored,
         pin_external=outlook.pin_external,
+        figures=outlook.figures,
         brakes=brake,
         wake_at=min(tries.wakes, default=None),
         conflicts=observed.conflicts,

@@ -1,19 +1,15 @@
 """The vector in a run's status: the same figures as in reports, of what is recorded so far."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
+from itertools import chain, repeat
 
 from assay.api import report as api
 from assay.api.evaluation_run_status import MEAN_LENGTH, IndexRow, Mean, VectorRow
-from assay.api.evidence import PIN_EXTERNAL
-from assay.core.attempts import AttemptState, Scored
-from assay.core.figures.attempts import collect
-from assay.core.figures.known_means import known_mean
-from assay.core.figures.observations import LedgerTasks, Observation, TaskFacts
-from assay.core.figures.scores import Score, score
-from assay.core.record import AttemptKey, TryRecord
-from assay.core.record_totals import tokens_of
+from assay.core.figures.scores import mean_of_means
+from assay.core.outcomes import TABLE
+from assay.core.row_sums import KnownSum, RowSums
 
 
 def decimal_string(value: Fraction | float | Decimal, places: int = 6) -> str:
@@ -23,12 +19,6 @@ def decimal_string(value: Fraction | float | Decimal, places: int = 6) -> str:
     text = format(number.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN), "f")
     short = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if short in ("", "-0") else short
-
-
-def mean_of(values: Iterable[float | None]) -> Mean | None:
-    """Mean of the known values with their number; None where none is known."""
-    found = known_mean(values)
-    return None if found.mean is None else _mean(found.mean, found.n)
 
 
 def _mean(value: Fraction | float | Decimal, n: int) -> Mean:
@@ -59,36 +49,30 @@ def _shift(found: api.ShiftFigures | None) -> str | None:
     return decimal_string(found.shift, 4) if found and found.shift is not None else None
 
 
-def vector_row(
-    ledger: str,
-    variant: str,
-    states: Mapping[AttemptKey, AttemptState],
-    tries: Sequence[TryRecord],
-) -> VectorRow:
-    """The row of (ledger, variant) from the states of its attempts, all planned ones, and all its tries."""
-    retained = [state.retained for state in states.values() if isinstance(state, Scored)]
-    found = _score(ledger, variant, states)
-    tokens = [tokens_of(record.tokens) for record in retained]
+def vector_row(ledger: str, variant: str, sums: RowSums, tasks: int, repetitions: int) -> VectorRow:
+    """The row of (ledger, variant): so many tasks are planned, each with so many attempts."""
+    planned = tasks * repetitions
+    strict, valid = _scores(sums, tasks, repetitions)
     return VectorRow(
         ledger=ledger,
         variant=variant,
-        planned=len(states),
-        valid=len(retained),
-        coverage=decimal_string(Fraction(len(retained), len(states)) if states else Fraction()),
-        score_strict=_text(found.strict) if found else None,
-        score_valid=_text(found.valid) if found else None,
-        input_tokens=mean_of(one.input for one in tokens),
-        cache_read_tokens=mean_of(one.cache_read for one in tokens),
-        cache_write_tokens=mean_of(one.cache_write for one in tokens),
-        output_tokens=mean_of(one.output for one in tokens),
-        agent_seconds=mean_of(record.agent_seconds for record in retained),
-        total_seconds=mean_of(record.total_seconds for record in retained),
-        tries=len(tries),
-        infra_errors=sum(record.rule.infrastructure for record in tries),
-        refusals=sum(record.rule.refusal for record in tries),
-        flagged=sum(any(flag != PIN_EXTERNAL for flag in record.flags) for record in retained),
-        harness_commit=_same(record.harness_commit for record in retained),
-        harbor_version=_same(record.harbor_version for record in retained),
+        planned=planned,
+        valid=sums.valid,
+        coverage=decimal_string(Fraction(sums.valid, planned) if planned else Fraction()),
+        score_strict=_text(strict),
+        score_valid=_text(valid),
+        input_tokens=_known(sums.input),
+        cache_read_tokens=_known(sums.cache_read),
+        cache_write_tokens=_known(sums.cache_write),
+        output_tokens=_known(sums.output),
+        agent_seconds=_known(sums.agent_seconds),
+        total_seconds=_known(sums.total_seconds),
+        tries=sums.outcomes.total(),
+        infra_errors=sum(n for outcome, n in sums.outcomes.items() if TABLE[outcome].infrastructure),
+        refusals=sum(n for outcome, n in sums.outcomes.items() if TABLE[outcome].refusal),
+        flagged=sums.flagged,
+        harness_commit=_same(sums.commits),
+        harbor_version=_same(sums.versions),
     )
 
 
@@ -112,19 +96,17 @@ def with_report(live: VectorRow, row: api.Row) -> VectorRow:
     )
 
 
-def _score(ledger: str, variant: str, states: Mapping[AttemptKey, AttemptState]) -> Score | None:
-    """The score of the attempts so far; clusters do not matter for what the status shows of it."""
-    if not states:
-        return None
-    tasks = dict.fromkeys(key.task for key in states)
-    repetitions = 1 + max(key.repetition for key in states)
-    facts = LedgerTasks(ledger, tuple(TaskFacts(task, task) for task in tasks), repetitions)
-    observations = (
-        Observation(key.task, variant, key.repetition, state.score)
-        for key, state in states.items()
-        if isinstance(state, Scored)
-    )
-    return score(collect(facts, observations, [variant])[variant])
+def _scores(sums: RowSums, tasks: int, repetitions: int) -> tuple[Fraction | None, Fraction | None]:
+    """The strict and the valid score so far."""
+    if not sums.valid:
+        return None, None
+    missing = repeat((0.0,) * repetitions, tasks - len(sums.rewards))
+    padded = (found + (0.0,) * (repetitions - len(found)) for found in sums.rewards.values())
+    return mean_of_means(chain(padded, missing)), mean_of_means(sums.rewards.values())
+
+
+def _known(found: KnownSum) -> Mean | None:
+    return None if found.mean is None else _mean(found.mean, found.n)
 
 
 def _text(value: Fraction | float | None) -> str | None:

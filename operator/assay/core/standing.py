@@ -4,14 +4,15 @@ A pass over a large run would spend most of its time on attempts of which nothin
 here follows from the recorded tries alone: started anew at any time, it comes to the same.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from assay.api.evaluation_run_status import MAX_FAILURES
 from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
-from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, attempt_state
+from assay.core.attempts import AttemptState, Halts, Invalid, NextTry, Scored, attempt_state
 from assay.core.budget import Spent
 from assay.core.circuit_breaker import earliest, first_telling
 from assay.core.classified import Classified
@@ -19,11 +20,14 @@ from assay.core.outcomes import Disposition
 from assay.core.packed_tries import tries_since
 from assay.core.plan import RunPlan
 from assay.core.record import AttemptKey, TryRecord
+from assay.core.row_sums import FiguresSoFar, Row, RowSums, newest_failed
 from assay.core.verification import oracle_passes
 
 Tries = tuple[TryRecord, ...]
 """Tries of one attempt by their numbers."""
 
+TAKEN_AT_ONCE = 500
+"""Attempts."""
 _BEGIN = NextTry(1)
 
 
@@ -72,6 +76,8 @@ class Outlook:
     spent: Spent
     pin_external: bool
     """Whether a try says that its runner's image has no pin of the ledger."""
+    figures: Callable[[], FiguresSoFar] = field(compare=False)
+    """Works out what the status shows of the tries."""
     first_fresh: int
     """No attempt before this place of the plan is without a recorded try."""
 
@@ -120,12 +126,15 @@ class Standing:
         """States of the attempts that have had a try and have not ended."""
         self.invalid: set[AttemptKey] = set()
         self.gaps: dict[AttemptKey, None] = {}
-        self.unjudged: dict[AttemptKey, None] = {}
+        self.unjudged: dict[AttemptKey, AttemptState] = {}
         """Attempts whose last verdict failed: what they come to depends on the oracle's attempts, too."""
         self.told: dict[AttemptKey, TryRecord] = {}
         """The first telling tries, of few attempts."""
         self.limited: list[TryRecord] = []
         self.spent = Spent()
+        self.rows = _rows(terms.plan)
+        self.failed: tuple[TryRecord, ...] = ()
+        """The newest tries that are no result."""
         self.tried = self.first_fresh = 0
         self.pin_external = False
 
@@ -134,28 +143,60 @@ class Standing:
             return
         view, changed = _TriesView(self.names, recorded, {}), dict[AttemptKey, Tries]()
         for record in tries_since(recorded, self._taken):
+            # Of what is read at a start no more than a part is unpacked at once.
+            if len(changed) >= TAKEN_AT_ONCE:
+                self._take_in(terms, changed, view)
+                changed = {}
             if record.key in self.names:
                 tries = with_try(changed.pop(record.key, ()) or view.get(record.key, ()), record)
                 changed[record.key] = tries  # in the order of the last record of each
                 self._count(terms, record)
         self._taken = len(recorded)
-        for key, tries in changed.items():
-            self.tried += not self.names[key]
-            self.names[key] = " ".join(one.job_name for one in tries) if len(tries) > 1 else tries[0].job_name
-        for key in changed | self.unjudged:
-            self._settle(terms, key, changed.get(key) or view[key], view)
-        self.told = {one.key: one for one in self._telling(terms, changed, view)}
+        self._take_in(terms, changed, view)
         attempts = terms.plan.attempts
         while self.first_fresh < len(attempts) and self.names[attempts[self.first_fresh]]:
             self.first_fresh += 1
 
+    def _take_in(self, terms: Terms, changed: Mapping[AttemptKey, Tries], view: "_TriesView") -> None:
+        """Attempts that have further tries: `changed` has all their tries, `view` those of every attempt."""
+        had_result = {key for key in changed if self._is_scored(key)}
+        for key, tries in changed.items():
+            self.tried += not self.names[key]
+            self.names[key] = " ".join(one.job_name for one in tries) if len(tries) > 1 else tries[0].job_name
+        summed = not had_result
+        for key in {**changed, **self.unjudged}:
+            tries, before = changed.get(key) or view[key], self.unjudged.get(key)
+            state = self._settle(terms, key, tries, view)
+            if isinstance(before, Scored) and state != before:
+                summed = False
+            elif isinstance(state, Scored) and not isinstance(before, Scored):
+                self.rows[key.ledger, key.variant].retain(state.retained, state.score)
+        if not summed:
+            self._sum_up(terms, view)
+        self.told = {one.key: one for one in self._telling(terms, changed, view)}
+
+    def _is_scored(self, key: AttemptKey) -> bool:
+        return bool(self.names[key]) and key not in self.open and key not in self.invalid
+
+    def _sum_up(self, terms: Terms, view: "_TriesView") -> None:
+        """Anew, for a result was replaced by another one."""
+        self.rows = _rows(terms.plan)
+        for key, tries in view.items():
+            row, state = self.rows[key.ledger, key.variant], state_of(terms, key, tries, view)
+            row.outcomes.update(one.outcome for one in tries)
+            if isinstance(state, Scored):
+                row.retain(state.retained, state.score)
+
     def _count(self, terms: Terms, record: TryRecord) -> None:
+        self.rows[record.key.ledger, record.key.variant].outcomes[record.outcome] += 1
+        if not record.rule.retained:
+            self.failed = newest_failed((*self.failed, record), MAX_FAILURES)
         if is_limited(record):
             self.limited.append(record)
         self.pin_external |= PIN_EXTERNAL in record.flags
         self.spent.add(terms.plan, record)
 
-    def _settle(self, terms: Terms, key: AttemptKey, tries: Tries, view: "_TriesView") -> None:
+    def _settle(self, terms: Terms, key: AttemptKey, tries: Tries, view: "_TriesView") -> AttemptState:
         state = state_of(terms, key, tries, view)
         if isinstance(state, NextTry | Halts):
             if self.open.get(key) != state:
@@ -166,13 +207,13 @@ class Standing:
         self.invalid.discard(key)
         if isinstance(state, Invalid):
             self.invalid.add(key)
-        for kept, applies in (
-            (self.gaps, has_gap(tries)),
-            (self.unjudged, tries[-1].rule.disposition is Disposition.REVERIFY),
-        ):
-            kept.pop(key, None)
-            if applies:
-                kept[key] = None
+        self.gaps.pop(key, None)
+        if has_gap(tries):
+            self.gaps[key] = None
+        self.unjudged.pop(key, None)
+        if tries[-1].rule.disposition is Disposition.REVERIFY:
+            self.unjudged[key] = state
+        return state
 
     def _telling(
         self, terms: Terms, changed: Mapping[AttemptKey, Tries], view: Mapping[AttemptKey, Tries]
@@ -213,8 +254,18 @@ class Standing:
             scored=tried - len(still_open) - invalid,
             spent=self.spent.with_tries(terms.plan, ended),
             pin_external=self.pin_external or any(PIN_EXTERNAL in one.flags for one in ended),
+            figures=partial(self._figures, ended, states),
             first_fresh=self.first_fresh,
         )
+
+    def _figures(self, ended: Sequence[TryRecord], states: Mapping[AttemptKey, AttemptState]) -> FiguresSoFar:
+        rows = {row: sums.copy() for row, sums in self.rows.items()}
+        for record in ended:
+            rows[record.key.ledger, record.key.variant].outcomes[record.outcome] += 1
+        for key, state in states.items():
+            if isinstance(state, Scored) and not self._is_scored(key):
+                rows[key.ledger, key.variant].retain(state.retained, state.score)
+        return FiguresSoFar(rows, newest_failed((*self.failed, *ended), MAX_FAILURES))
 
 
 class _TriesView(Mapping[AttemptKey, Tries]):
@@ -272,6 +323,10 @@ class _StatesView(Mapping[AttemptKey, AttemptState]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+def _rows(plan: RunPlan) -> dict[Row, RowSums]:
+    return {(ledger, variant): RowSums() for ledger in plan.ledgers for variant in plan.variants}
 
 
 def state_of(

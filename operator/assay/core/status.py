@@ -1,7 +1,6 @@
 """The status of a run from what one pass found: conditions that name the cause and the next step."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,7 +8,6 @@ from assay.api.conditions import Condition, find_condition, is_true, truncated, 
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import (
     FAILURE_MESSAGE_LIMIT,
-    MAX_FAILURES,
     AttemptCounts,
     EvaluationRunStatus,
     Failure,
@@ -20,14 +18,15 @@ from assay.api.evaluation_run_status import (
     VectorRow,
 )
 from assay.api.outcome import OutcomeClass
-from assay.core.attempts import AttemptState, Invalid, Scored
+from assay.core.attempts import Invalid, Scored
 from assay.core.deviations import NON_STANDARD
 from assay.core.names import run_prefix
 from assay.core.plan import PlanRefused, RunPlan
 from assay.core.pod_causes import Waiting
 from assay.core.reconcile import Decision, LiveTry
-from assay.core.record import AttemptKey, TryRecord
+from assay.core.record import TryRecord
 from assay.core.resolve import Problem
+from assay.core.row_sums import FiguresSoFar
 from assay.core.scoring import vector_row
 from assay.core.status_words import (
     lost_words,
@@ -266,15 +265,15 @@ def _set_publishable(writer: _Conditions, run: EvaluationRun, findings: Findings
 
 
 def _figures(decision: Decision, plan: RunPlan, report: WrittenReport | None) -> dict[str, object]:
-    tries = decision.tries
-    outcomes = Counter(record.outcome for record in tries)
-    rows = vector(decision, plan)
+    found = decision.figures()
+    outcomes = found.outcomes
+    rows = vector(found, plan)
     if report is not None:
         rows = report.complete(rows)
     return {
         "attempts": count_attempts(decision),
         "outcomes": [OutcomeCount(outcome=one, tries=outcomes[one]) for one in OutcomeClass if outcomes[one]],
-        "recent_failures": _failures(tries),
+        "recent_failures": _failures(found.failed),
         "vector": rows,
         "scores": short_scores(rows),
     }
@@ -283,43 +282,27 @@ def _figures(decision: Decision, plan: RunPlan, report: WrittenReport | None) ->
 def count_attempts(decision: Decision) -> AttemptCounts:
     """Attempts by state; the states are disjoint and their sum is what was planned."""
     busy = {one.key for one in decision.live} | decision.settling
-    counts = Counter(_state_name(key, state, busy) for key, state in decision.states.items())
-    return AttemptCounts(planned=len(decision.states), **counts)
+    live = sum(not isinstance(decision.states[key], Scored | Invalid) for key in busy)
+    planned = len(decision.states)
+    return AttemptCounts(
+        planned=planned,
+        waiting=planned - decision.ended - live,
+        live=live,
+        recorded=decision.scored,
+        invalid=decision.ended - decision.scored,
+    )
 
 
-def _state_name(key: AttemptKey, state: AttemptState, busy: set[AttemptKey]) -> str:
-    if isinstance(state, Scored):
-        return "recorded"
-    if isinstance(state, Invalid):
-        return "invalid"
-    return "live" if key in busy else "waiting"
-
-
-def vector(decision: Decision, plan: RunPlan) -> list[VectorRow]:
+def vector(found: FiguresSoFar, plan: RunPlan) -> list[VectorRow]:
     """One row for each ledger and variant, in the order of the spec."""
-    states: dict[tuple[str, str], dict[AttemptKey, AttemptState]] = {}
-    tries: dict[tuple[str, str], list[TryRecord]] = {}
-    for key, state in decision.states.items():
-        states.setdefault((key.ledger, key.variant), {})[key] = state
-    for record in decision.tries:
-        tries.setdefault((record.key.ledger, record.key.variant), []).append(record)
     return [
-        vector_row(ledger, variant, _of(states, pair), tries.get(pair, []))
-        for ledger in plan.ledgers
+        vector_row(name, variant, found.rows[name, variant], len(ledger.tasks), plan.repetitions[name])
+        for name, ledger in plan.ledgers.items()
         for variant in plan.variants
-        for pair in [(ledger, variant)]
     ]
 
 
-def _of(
-    states: Mapping[tuple[str, str], dict[AttemptKey, AttemptState]], pair: tuple[str, str]
-) -> dict[AttemptKey, AttemptState]:
-    return states.get(pair, {})
-
-
-def _failures(tries: Sequence[TryRecord]) -> list[Failure]:
-    failed = [record for record in tries if not record.rule.retained]
-    failed.sort(key=lambda record: (record.ended_at, record.job_name), reverse=True)
+def _failures(failed: Sequence[TryRecord]) -> list[Failure]:
     return [
         Failure(
             job_name=record.job_name,
@@ -330,5 +313,5 @@ def _failures(tries: Sequence[TryRecord]) -> list[Failure]:
             message=truncated(record.reason, FAILURE_MESSAGE_LIMIT),
             time=record.ended_at,
         )
-        for record in failed[:MAX_FAILURES]
+        for record in failed
     ]

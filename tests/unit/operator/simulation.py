@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from assay.api.evaluation_run import Budget
 from assay.api.outcome import OutcomeClass
+from assay.core.attempts import Invalid, Scored
 from assay.core.classify import record_of_manifest
 from assay.core.observation import ConditionView, JobView, Phase, PodView
 from assay.core.plan import RunPlan
@@ -229,6 +230,13 @@ class World:
 
 def assert_same(decision: Decision, anew: Decision) -> None:
     """What is kept between passes saves time and changes nothing."""
-    views = (dict(decision.states), dict(decision.records))
-    assert views == (dict(anew.states), dict(anew.records))
+    views = (dict(decision.states), dict(decision.records), decision.figures())
+    assert views == (dict(anew.states), dict(anew.records), anew.figures())
     assert replace(decision, states={}, records={}) == replace(anew, states={}, records={})
+    states, figures = list(decision.states.values()), decision.figures()
+    scored = [state for state in states if isinstance(state, Scored)]
+    assert decision.scored == len(scored) == sum(row.valid for row in figures.rows.values())
+    assert decision.ended == len(scored) + sum(isinstance(state, Invalid) for state in states)
+    assert figures.outcomes == Counter(record.outcome for record in decision.tries)
+    rewards = sorted(one for row in figures.rows.values() for found in row.rewards.values() for one in found)
+    assert rewards == sorted(state.score for state in scored)

@@ -6,9 +6,9 @@ import pytest
 
 from assay.api.evaluation_run_status import VectorRow
 from assay.api.outcome import OutcomeClass
-from assay.core.attempts import AttemptState, Invalid, NextTry, Scored
 from assay.core.record import AttemptKey, TryRecord, TryTokens
-from assay.core.scoring import decimal_string, mean_of, vector_row
+from assay.core.row_sums import RowSums
+from assay.core.scoring import decimal_string, vector_row
 from tests.operator_kit import builders as make
 
 Rewards = Sequence[float | None]
@@ -21,16 +21,15 @@ def record(key: AttemptKey, outcome: OutcomeClass, reward: float | None, **figur
 
 def row_of(tasks: dict[str, Rewards], **figures: object) -> VectorRow:
     """A row whose tasks have those rewards; None is an attempt that the infrastructure lost."""
-    states: dict[AttemptKey, AttemptState] = {}
-    tries = []
+    sums = RowSums()
     for task, rewards in tasks.items():
         for repetition, reward in enumerate(rewards):
             key = AttemptKey("ledger", task, "oracle", repetition)
             outcome = OutcomeClass.DISRUPTED if reward is None else OutcomeClass.GRADED
-            one = record(key, outcome, reward, **figures)
-            tries.append(one)
-            states[key] = Invalid(one, "lost") if reward is None else Scored(one, reward)
-    return vector_row("ledger", "oracle", states, tries)
+            sums.outcomes[outcome] += 1
+            if reward is not None:
+                sums.retain(record(key, outcome, reward, **figures), reward)
+    return vector_row("ledger", "oracle", sums, len(tasks), max(map(len, tasks.values())))
 
 
 def test_bar_1_strict_valid_and_coverage_stand_side_by_side() -> None:
@@ -60,9 +59,9 @@ def test_without_any_score_there_is_no_rate_at_all() -> None:
 
 
 def test_attempts_that_are_still_to_be_made_are_missing() -> None:
-    key, other = AttemptKey("ledger", "a", "oracle", 0), AttemptKey("ledger", "b", "oracle", 0)
-    one = record(key, OutcomeClass.GRADED, 1.0)
-    row = vector_row("ledger", "oracle", {key: Scored(one, 1.0), other: NextTry(1)}, [one])
+    sums = RowSums()
+    sums.retain(record(AttemptKey("ledger", "a", "oracle", 0), OutcomeClass.GRADED, 1.0), 1.0)
+    row = vector_row("ledger", "oracle", sums, tasks=2, repetitions=1)
     assert (row.score_strict, row.score_valid, row.coverage) == ("0.5", "1", "0.5")
 
 
@@ -72,10 +71,8 @@ def test_unknown_figures_are_left_out_with_their_number_shown() -> None:
     assert (known.input_tokens.mean, known.input_tokens.n) == ("100", 1)
     assert known.output_tokens is None
     assert known.cost_usd is None
-    mean = mean_of([0.79, None, None])
-    assert mean is not None
-    assert (mean.mean, mean.n) == ("0.79", 1)
-    assert mean_of([None]) is None
+    assert known.agent_seconds is not None
+    assert (known.agent_seconds.mean, known.agent_seconds.n) == ("2.5", 1)
 
 
 def test_a_note_about_the_image_flags_no_try() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-_DIGITS = 400
+EXACT_DIGITS = 400
 """Enough for any sum of doubles and prices to be exact."""
 
 
@@ -36,7 +36,7 @@ def known_mean(values: Iterable[Decimal | float | None]) -> KnownMean:
     given = list(values)
     known = [value for value in given if value is not None]
     whole = sum(value for value in known if isinstance(value, int))
-    with localcontext(prec=_DIGITS):
+    with localcontext(prec=EXACT_DIGITS):
         rest = sum((_decimal(value) for value in known if not isinstance(value, int)), Decimal())
     return _mean(whole + Fraction(rest), len(known), len(given))
 
