@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -41,7 +41,7 @@ from assay.core.names import journal_prefix, run_prefix, try_prefix
 from assay.core.plan import RunPlan
 from assay.core.prices import Prices
 from assay.core.reconcile import Decision
-from assay.core.record import AttemptKey, ManifestFound, TryRecord
+from assay.core.record import ManifestFound, TryRecord
 from assay.core.records_file import Place
 from assay.core.report import make_report
 from assay.core.score_input import ReportRefusedError, ScoreInput, match_components, scored_ledgers
@@ -85,7 +85,7 @@ class RunReporter:
         A report that cannot be made is a bug or a contradiction in the records: it is told, and the run ends
         without one, for its evidence is complete.
         """
-        ended = max((record.ended_at for record in decision.tries), default=run.status.started_at)
+        ended = max((record.ended_at for record in _tries(decision)), default=run.status.started_at)
         with tempfile.NamedTemporaryFile() as file:
             try:
                 first = await self._opening()
@@ -120,10 +120,8 @@ class RunReporter:
         """Write the attempt records to `file` and collect them on their way, one batch in memory."""
         collection = Collection(prices, {one.digest: frozenset(one.tasks) for one in plan.ledgers.values()})
         number = 0
-        tries = sorted(decision.tries, key=lambda one: (one.key, one.try_number))
-        by_number = {(one.key, one.try_number): one for one in tries}
-        for some in batched(tries, READ_AT_ONCE, strict=False):
-            made_of = (self._record(plan, decision, by_number, one) for one in some)
+        for some in batched(_tries(decision), READ_AT_ONCE, strict=False):
+            made_of = (self._record(plan, decision, one) for one in some)
             for made in await asyncio.gather(*made_of):
                 number += 1
                 file.write(made.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n")
@@ -142,7 +140,6 @@ class RunReporter:
         self,
         plan: RunPlan,
         decision: Decision,
-        tries: Mapping[tuple[AttemptKey, int], TryRecord],
         record: TryRecord,
     ) -> AttemptRecord:
         found = await self.evidence_of(record) if record.manifest_digest else None
@@ -152,7 +149,8 @@ class RunReporter:
             within = result.try_number if result and result.verifies == record.try_number else None
             return attempt_record(self._run, plan, record, found, retained=False, figures_in=within)
         if result.verifies is not None:
-            judged = tries.get((result.key, result.verifies))
+            tries = decision.records[result.key]
+            judged = next((one for one in tries if one.try_number == result.verifies), None)
             ran = await self.evidence_of(judged) if judged and judged.manifest_digest else None
             found = with_agents_evidence(found, ran)
         return attempt_record(self._run, plan, result, found, retained=True)
@@ -240,6 +238,11 @@ class RunReporter:
         return await self._store.put_bytes(
             self._storage.bucket, key, content, content_type="application/json"
         )
+
+
+def _tries(decision: Decision) -> Iterator[TryRecord]:
+    """Every recorded try by attempt and number; of a large run they are not all in memory at once."""
+    return (record for key in sorted(decision.records) for record in decision.records[key])
 
 
 def _revision(run: EvaluationRun) -> dict[str, object]:
