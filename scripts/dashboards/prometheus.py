@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -59,11 +60,18 @@ class Prometheus:
 
 @contextmanager
 def scraping(
-    folder: Path, jobs: Mapping[str, Sequence[str]], rules: Path | None = None
+    folder: Path,
+    jobs: Mapping[str, Sequence[str]],
+    rules: Path | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Prometheus]:
-    """Scrapes each job's addresses and evaluates `rules` every second; ready when each has been scraped."""
+    """Scrapes each job's addresses and evaluates `rules` every second; ready when each has been scraped.
+
+    `more` are settings of every scrape, as Prometheus names them.
+    """
     listed = [
-        {"job_name": name, "static_configs": [{"targets": list(targets)}]} for name, targets in jobs.items()
+        {"job_name": name, "static_configs": [{"targets": list(targets)}], **more}
+        for name, targets in jobs.items()
     ]
     settings = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},

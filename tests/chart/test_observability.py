@@ -109,6 +109,16 @@ def test_a_scrape_keeps_the_namespaces_of_runs(render: Render) -> None:
     assert [one["honorLabels"] for one in operator["spec"]["endpoints"]] == [True]
 
 
+def test_native_histograms_leave_the_dashboards_their_buckets(render: Render) -> None:
+    asked = {"convertClassicHistogramsToNHCB": True, "scrapeClassicHistograms": True}
+    for wanted, there in ((True, asked), (False, {})):
+        made = render(metrics={"serviceMonitor": {"enabled": True, "nativeHistograms": wanted}})
+        monitors = of_kind(made, "ServiceMonitor")
+        assert {one["metadata"]["name"] for one in monitors} == {"assay-operator", "assay-gateway"}
+        for one in monitors:
+            assert {name: value for name, value in one["spec"].items() if "Histograms" in name} == there
+
+
 def test_a_runbook_base_that_is_no_address_is_refused(render: Render) -> None:
     with pytest.raises(RenderFailed, match="runbookBase"):
         render(metrics={"alerts": {"runbookBase": "docs"}})
