@@ -81,7 +81,8 @@ def save(title: str, lines: list[Text], picture: Path) -> None:
     """Draw the lines as a terminal window."""
     with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "null").open("w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere)
-        for line in lines:
+        # The drawing cuts what goes below the base of its last line.
+        for line in (*lines, Text()):
             console.print(line, soft_wrap=True)
         drawing = console.export_svg(title=title)
         page = Path(scratch) / "view.html"

@@ -137,3 +137,10 @@ def test_interval_shift_and_ledger_stand_beside_the_score_once_they_say_somethin
     first, second = (dict(zip(headings, line, strict=True)) for line in cells)
     assert (first["ledger"], first["95 %"], first["shift"]) == ("one", "0.250 to 0.750", "—")
     assert (second["ledger"], second["95 %"], second["shift"]) == ("two", "—", "-0.125")
+
+
+def test_the_table_names_the_baseline_and_no_score_that_cannot_be() -> None:
+    rows = [row(scoreStrict="0.5", scoreInterval="-0.25 1.25"), row(variant="other")]
+    _, (first, second) = story.vector_table(rows, baseline="other")
+    assert "0.000 to 1.000" in first
+    assert (first[0].endswith(" (baseline)"), second[0]) == (False, "other (baseline)")

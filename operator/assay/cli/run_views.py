@@ -106,7 +106,7 @@ def _print_run(run: EvaluationRun) -> None:
     )
     _lines(console, run_story.facts(run))
     if status.vector:
-        print_aligned(console, run_story.vector_table(status.vector))
+        print_aligned(console, run_story.vector_table(status.vector, run_story.baseline(run)))
         _lines(console, sorted({run_story.provenance(row, status) for row in status.vector}))
     if status.outcomes:
         tries = ", ".join(f"{one.tries} {one.outcome.value}" for one in status.outcomes)

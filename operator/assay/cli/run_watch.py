@@ -139,7 +139,7 @@ def _picture(run: EvaluationRun) -> RenderableType:
     )
     parts: list[RenderableType] = [bar, Text(printable(run_story.progress_line(run)))]
     if run.status.vector:
-        parts += [Text(""), aligned(run_story.vector_table(run.status.vector))]
+        parts += [Text(""), aligned(run_story.vector_table(run.status.vector, run_story.baseline(run)))]
     if run.status.recent_failures:
         parts += [Text(""), *(Text(f"  {printable(line)}", style="dim") for line in run_story.failures(run))]
     return Group(*parts)

@@ -134,10 +134,11 @@ _COLUMNS: Mapping[str, Callable[[VectorRow], str]] = MappingProxyType(
 )
 
 
-def vector_table(rows: Sequence[VectorRow]) -> Table:
+def vector_table(rows: Sequence[VectorRow], baseline: str | None = None) -> Table:
     """The score vector: a percentage never stands without its companions.
 
-    The ledger is told where there are several; interval and shift once the report has computed them.
+    The ledger is told where there are several; interval and shift, which is against the variant `baseline`,
+    once the report has computed them.
     """
     left_out = set()
     if len({row.ledger for row in rows}) < 2:
@@ -147,7 +148,16 @@ def vector_table(rows: Sequence[VectorRow]) -> Table:
     if not any(row.shift for row in rows):
         left_out.add("shift")
     shown = {heading: cell for heading, cell in _COLUMNS.items() if heading not in left_out}
-    return list(shown), [[cell(row) for cell in shown.values()] for row in rows]
+    cells = [[cell(row) for cell in shown.values()] for row in rows]
+    for row, line in zip(rows, cells, strict=True):
+        if row.variant == baseline:
+            line[0] += " (baseline)"
+    return list(shown), cells
+
+
+def baseline(run: EvaluationRun) -> str | None:
+    """Name of the variant that others are compared with."""
+    return run.spec.baseline.name if run.spec.baseline else None
 
 
 def _interval(value: str | None) -> str:
