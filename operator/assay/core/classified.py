@@ -1,6 +1,6 @@
 """States of tries from earlier passes, for as long as what they follow from is the very same."""
 
-from collections.abc import Container
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -50,6 +50,7 @@ class Classified:
         else:
             self._known.pop(facts.job.name, None)
 
-    def forget(self, there: Container[str]) -> None:
+    def forget(self, there: Mapping[str, JobView]) -> None:
         """Drop what is known of Jobs that are not there any more."""
-        self._known = {name: one for name, one in self._known.items() if name in there}
+        for name in self._known.keys() - there.keys():
+            del self._known[name]

@@ -301,7 +301,10 @@ class RunLoop:
                 record.reason,
             )
         if len(journal.records) != before:
-            self.wake.set(soon=False)
+            self.wake.set()
+        elif problem is None and (due := journal.due_in()) is not None:
+            await asyncio.sleep(due)  # others may join the segment
+            self.wake.set()
 
     def _findings(
         self,
