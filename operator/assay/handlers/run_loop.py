@@ -5,16 +5,11 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal
 
-from assay.adapters.events import About, post_event
 from assay.adapters.journal_store import JournalSuperseded
-from assay.adapters.kube import KubeError, KubeRefused
 from assay.adapters.s3 import StorageError
-from assay.api.conditions import Condition, find_condition
 from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
-from assay.api.evaluation_run_status import EvaluationRunStatus, ResolvedImages, RunCondition, RunReason
-from assay.api.resource import status_patch
+from assay.api.evaluation_run_status import ResolvedImages
 from assay.core.attempt_pod import Images
 from assay.core.packed_tries import tries_since
 from assay.core.pinned_run import PinnedRun, Settled, rules_problem, settle
@@ -30,17 +25,17 @@ from assay.core.reconcile import (
 )
 from assay.core.resolve import Problem, Resolution, resolved_status
 from assay.core.standing import Standing
-from assay.core.status import Findings, is_finished, is_urgent, make_status
+from assay.core.status import Findings, is_finished
 from assay.core.suspension import resumed_at, stands_still
 from assay.core.written_report import WrittenReport
 from assay.handlers.context import Context
 from assay.handlers.errands import Errands
-from assay.handlers.resources import status_path
 from assay.handlers.run_apply import Applier
 from assay.handlers.run_costs import RunCosts
 from assay.handlers.run_figures import RunFigures
 from assay.handlers.run_gather import Gatherer
 from assay.handlers.run_report import KnownOfRun, RunReporter
+from assay.handlers.run_status import RunStatus
 from assay.handlers.storage import storage_problem
 from assay.handlers.wake import Wake
 
@@ -48,20 +43,8 @@ log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE_SECONDS = 0.02
 ERROR_SECONDS = 5.0
-JOURNAL, STATUS = "journal", "status"
-"""Names of requests of which one is under way at a time."""
-
-_TOLD = (
-    RunCondition.LEDGERS_VERIFIED,
-    RunCondition.VARIANTS_RESOLVED,
-    RunCondition.PROGRESSING,
-    RunCondition.SUSPENDED,
-    RunCondition.STALLED,
-    RunCondition.COMPLETE,
-    RunCondition.FAILED,
-)
-"""Conditions whose transitions are told as Events."""
-_GOOD_IF_FALSE = (RunCondition.SUSPENDED, RunCondition.STALLED, RunCondition.FAILED)
+JOURNAL = "journal"
+"""Name of the request that writes the journal: one is under way at a time."""
 
 
 class RunLoop:
@@ -74,12 +57,8 @@ class RunLoop:
         self.wake = Wake(context.metrics.reconcile_lag_seconds.observe)
         self.passed_at = time.monotonic()
         """When the last pass ended."""
-        self._status = run.status
-        """The status as last written. What the watch shows may be older."""
-        self._in_doubt = False
-        """Whether the last write may have been carried out although it failed: its answer was lost."""
-        self._written_at = 0.0
         self._errands = Errands(self._name)
+        self._status = RunStatus(context, run, self._errands)
         self._gatherer = Gatherer(context, run)
         self._applier = Applier(context, self._gatherer, self._errands, self.wake)
         self._reporter = RunReporter(context.store, run)
@@ -125,9 +104,9 @@ class RunLoop:
         if seen is None or seen.metadata.uid != self.uid:
             self._forget()
             return None
-        if self._in_doubt and not await self._read_back(seen):
+        if self._status.in_doubt and not await self._status.read_back(seen):
             return ERROR_SECONDS
-        run = seen.model_copy(update={"status": self._status})
+        run = seen.model_copy(update={"status": self._status.held})
         self.figures.show(run)
         if is_finished(run):
             return None
@@ -143,14 +122,14 @@ class RunLoop:
         try:
             plan = self._gatherer.plan(run, resolution) if resolution.complete else None
         except PlanRefused as refused:
-            await self._tell(run, self._findings(resolution, refused=refused))
+            await self._status.tell(run, self._findings(resolution, refused=refused))
             return ERROR_SECONDS
         if plan is None or not self._gatherer.journal.is_open:
             # Without the journal it is not known what is recorded: nothing is decided.
-            await self._tell(run, self._findings(resolution, hold=hold))
+            await self._status.tell(run, self._findings(resolution, hold=hold))
             return self._settle(run, None)
         if (other := rules_problem(run)) is not None:
-            await self._tell(run, self._findings(resolution, hold=other, plan=plan))
+            await self._status.tell(run, self._findings(resolution, hold=other, plan=plan))
             return self._settle(run, plan)
         return await self._decide(run, resolution, plan, hold)
 
@@ -192,7 +171,7 @@ class RunLoop:
             # A result stands on the ledger as it lies there now, not as it was read before the first Job.
             again = await self._gatherer.resolution(run, fresh=True)
             if not again.complete:
-                await self._tell(run, self._findings(again, hold=hold))
+                await self._status.tell(run, self._findings(again, hold=hold))
                 return self._context.settings.resync_seconds
             report = await self._write_report(run, plan, decision)
             hold = report if isinstance(report, Problem) else hold
@@ -206,12 +185,12 @@ class RunLoop:
             report=report if isinstance(report, WrittenReport) else None,
             report_outstanding=isinstance(report, Problem),
         )
-        pause = await self._tell(run, findings, wait=starts or decision.finished)
-        if starts and self._status.started_at is None:
+        pause = await self._status.tell(run, findings, wait=starts or decision.finished)
+        if starts and self._status.held.started_at is None:
             return ERROR_SECONDS  # nothing is made before the start is on record
-        await self._act(run.model_copy(update={"status": self._status}), plan, decision, creations)
+        await self._act(run.model_copy(update={"status": self._status.held}), plan, decision, creations)
         await self.figures.follow(
-            run.model_copy(update={"status": self._status}),
+            run.model_copy(update={"status": self._status.held}),
             decision,
             self._gatherer.journal.records,
             findings.report.report if findings.report else None,
@@ -331,83 +310,6 @@ class RunLoop:
             else None,
         )
 
-    async def _tell(self, run: EvaluationRun, findings: Findings, *, wait: bool = True) -> float | None:
-        """Write the status if it has changed; seconds until a write that was put off, or None.
-
-        Unless it is to `wait`, the pass goes on while the API server takes it.
-        """
-        if self._errands.busy(STATUS):
-            if not wait:
-                return None
-            await self._errands.finish(STATUS)
-        early = self._written_at + self._context.settings.status_seconds - time.monotonic()
-        status = make_status(run, findings, datetime.now(UTC), figures=early <= 0)
-        transitions = _transitions(self._status, status)
-        urgent = any(is_urgent(self._status.conditions, one) for one in transitions)
-        urgent |= status.started_at != self._status.started_at
-        if early > 0 and not urgent:
-            return early
-        if status == self._status:
-            return None
-        self._errands.start(self._write(run, status, transitions), STATUS)
-        if wait:
-            await self._errands.finish(STATUS)
-        return None
-
-    async def _write(
-        self, run: EvaluationRun, status: EvaluationRunStatus, transitions: list[Condition]
-    ) -> None:
-        patch = {"status": status_patch(self._status, status)}
-        try:
-            await self._context.client.merge(status_path(run), patch)
-        except KubeRefused as error:
-            self._in_doubt = True
-            log.warning("run %s/%s: status refused: %s", self.namespace, self._name, error)
-            if error.status == 404:
-                self._context.cache.take(
-                    "evaluationruns",
-                    {"metadata": {"namespace": self.namespace, "name": self._name, "uid": self.uid}},
-                    deleted=True,
-                )
-            return
-        except KubeError as error:
-            self._in_doubt = True
-            log.warning("run %s/%s: status not written: %s", self.namespace, self._name, error)
-            return
-        self._status, self._written_at = status, time.monotonic()
-        for condition in transitions:
-            log.info(
-                "run %s/%s: %s=%s %s %s",
-                self.namespace,
-                self._name,
-                condition.type,
-                condition.status,
-                condition.reason,
-                condition.message,
-            )
-            await self._event(run, condition)
-
-    async def _read_back(self, run: EvaluationRun) -> bool:
-        """Learn which status the API server holds: what it has, above all the start, never moves."""
-        try:
-            body = await self._context.client.get(status_path(run).removesuffix("/status"))
-        except KubeError as error:
-            log.warning("run %s/%s: status not read: %s", self.namespace, self._name, error)
-            return False
-        held = EvaluationRun.parse(body)
-        if held.metadata.uid == self.uid:
-            self._status, self._in_doubt = held.status, False
-        return not self._in_doubt
-
-    async def _event(self, run: EvaluationRun, condition: Condition) -> None:
-        bad = condition.status == ("True" if condition.type in _GOOD_IF_FALSE else "False")
-        normal = condition.reason in (RunReason.FINISHED, RunReason.REQUESTED, RunReason.ATTEMPTS_OUTSTANDING)
-        kind: Literal["Normal", "Warning"] = "Warning" if bad and not normal else "Normal"
-        note = f"{condition.type} is {condition.status}"
-        if condition.message:
-            note += f": {condition.message}"
-        await post_event(self._context.client, About.resource(run), kind, condition.reason, note)
-
     def _pause(self, run: EvaluationRun, decision: Decision, put_off: float | None, now: datetime) -> float:
         if decision.finished and put_off is None:
             return SHORTEST_PAUSE_SECONDS
@@ -425,20 +327,3 @@ class RunLoop:
         log.info("run %s/%s is gone", self.namespace, self._name)
         self._context.metrics.run_series.drop(self.namespace, self._name, self.uid)
         self._context.table.forget(self.uid)
-
-
-def _transitions(old: EvaluationRunStatus, new: EvaluationRunStatus) -> list[Condition]:
-    """Conditions that are told and that flipped or changed their reason; new ones where they are bad."""
-    found = []
-    for type_ in _TOLD:
-        before, after = find_condition(old.conditions, type_), find_condition(new.conditions, type_)
-        if after is None:
-            continue
-        bad = after.status == ("True" if type_ in _GOOD_IF_FALSE else "False")
-        if before is None:
-            notable = bad and type_ is not RunCondition.COMPLETE
-        else:
-            notable = (before.status, before.reason) != (after.status, after.reason)
-        if notable:
-            found.append(after)
-    return found
