@@ -1,12 +1,12 @@
 """Makes pictures for docs/ anew.
 
-python -m localcluster shell -- .venv/bin/python -m scripts.screenshots dashboards|report|terminal
+python -m localcluster shell -- .venv/bin/python -m scripts.screenshots dashboards|drift|report|terminal
 """
 
 import argparse
 from pathlib import Path
 
-from scripts.screenshots import dashboards, report, terminal
+from scripts.screenshots import dashboards, drift, report, terminal
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 
@@ -18,7 +18,8 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, default=PICTURES, help="where the pictures go")
     commands = parser.add_subparsers(required=True)
-    for name, module in {"dashboards": dashboards, "report": report, "terminal": terminal}.items():
+    modules = {"dashboards": dashboards, "drift": drift, "report": report, "terminal": terminal}
+    for name, module in modules.items():
         command = commands.add_parser(name, help=module.__doc__)
         module.add_arguments(command)
         command.set_defaults(take=module.take)

@@ -99,17 +99,17 @@ def save_pictures(pages: Path, folder: Path) -> None:
         # No sandbox: it may run as root, and the only pages are our own.
         browser = playwright.chromium.launch(executable_path=debian.find(COMMAND), args=["--no-sandbox"])
         report, attempt = pages / "report.html", pages / "attempt.html"
-        _save(browser, report, folder / "report-light.png", "light")
-        _save(browser, report, folder / "report-dark.png", "dark")
-        _save(browser, report, folder / "report-evidence.png", "light", press="table.grid button.n")
+        save_view(browser, report, folder / "report-light.png", "light")
+        save_view(browser, report, folder / "report-dark.png", "dark")
+        save_view(browser, report, folder / "report-evidence.png", "light", press="table.grid button.n")
         for section in ("price", "tasks", "vector", "integrity"):
-            _save(browser, report, folder / f"report-{section}.png", "light", part=f"#{section}")
-        _save(browser, attempt, folder / "attempt-light.png", "light")
-        _save(browser, attempt, folder / "attempt-trajectory.png", "dark", part="#trajectory")
+            save_view(browser, report, folder / f"report-{section}.png", "light", part=f"#{section}")
+        save_view(browser, attempt, folder / "attempt-light.png", "light")
+        save_view(browser, attempt, folder / "attempt-trajectory.png", "dark", part="#trajectory")
         browser.close()
 
 
-def _save(
+def save_view(
     browser: Browser,
     page: Path,
     picture: Path,
@@ -118,6 +118,7 @@ def _save(
     press: str = "",
     part: str = "",
 ) -> None:
+    """Save the page's first screen, or one part of it, after pressing on what `press` finds last."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT})
     tab = context.new_page()
     tab.goto(page.as_uri())

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.api
 ALERTS = CHART / "alerts" / "assay.rules.yaml"
 LIMIT = 4 << 20
 TASKS, REPETITIONS = 2, 4
-STRONG = {"baseline": 1.0, "candidate": 1.0}
-WEAK = {"baseline": 0.0, "candidate": 1.0}
+STRONG = {"control": 1.0, "contender": 1.0}
+WEAK = {"control": 0.0, "contender": 1.0}
 """What each variant scores. On the second day the baseline solves nothing that it solved on the first."""
 SAID = "ledger: the baseline drifted, its score moved"
 
@@ -46,7 +46,7 @@ async def run_to_its_end(cluster: Cluster, wishes: Wishes, name: str, scores: di
     await wishes.run(
         name,
         variants=variants,
-        baseline={"name": "baseline"},
+        baseline={"name": "control"},
         repetitions=REPETITIONS,
         parallelism=attempts,
     )
@@ -64,16 +64,18 @@ async def days(cluster: Cluster, operator: Operator, wishes: Wishes) -> tuple[En
     """The ledger's first run, and one whose baseline drifted."""
     await wishes.ledger(tasks=TASKS, where="s3", plan=Plan(repetitions=REPETITIONS))
     for variant in STRONG:
-        await wishes.variant(variant)
+        await wishes.variant(variant, agent="terminus-2")
     async with operator.running():
         first = await run_to_its_end(cluster, wishes, "monday", STRONG)
         return first, await run_to_its_end(cluster, wishes, "tuesday", WEAK)
 
 
 async def test_report_page_condition_and_terminal_say_it_and_rank_nothing(
-    cluster: Cluster, operator: Operator, days: tuple[Ended, Ended]
+    cluster: Cluster, operator: Operator, days: tuple[Ended, Ended], tmp_path: Path
 ) -> None:
     stable, drifted = days
+    # scripts/screenshots/drift.py takes its picture.
+    (tmp_path / "tuesday.html").write_text(drifted.page)
     assert not stable.report.ranking.stopped
     assert "drifted" not in stable.condition("Publishable")["message"]
     assert "No ranks" not in stable.page
@@ -84,7 +86,7 @@ async def test_report_page_condition_and_terminal_say_it_and_rank_nothing(
     assert drifted.report.ranking.reasons[0].startswith(SAID)
     assert drifted.report.reasons_against[0].startswith(SAID)
     assert f"No ranks: {SAID}" in drifted.page
-    assert "Drift of baseline since the reference run" in drifted.page
+    assert "Drift of control since the reference run" in drifted.page
 
     publishable = drifted.condition("Publishable")
     assert publishable["status"] == "False"
@@ -99,7 +101,7 @@ async def test_report_page_condition_and_terminal_say_it_and_rank_nothing(
     assert SAID not in await said("show", "monday")
     assert (await said("show", "tuesday")).startswith(f"NOT PUBLISHABLE: {SAID}")
     printed = await said("report", "tuesday")
-    assert printed.index(SAID) < printed.index("Drift of baseline baseline since the reference run")
+    assert printed.index(SAID) < printed.index("Drift of baseline control since the reference run")
 
 
 async def test_the_metric_moves_and_the_alert_fires(

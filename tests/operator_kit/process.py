@@ -147,8 +147,8 @@ class Wishes:
         }
         await self.cluster.create("ledgers", name, spec)
 
-    async def variant(self, name: str = "oracle") -> None:
-        await self.cluster.create("agentvariants", name, {"displayName": name, "agent": {"name": "oracle"}})
+    async def variant(self, name: str = "oracle", agent: str = "oracle") -> None:
+        await self.cluster.create("agentvariants", name, {"displayName": name, "agent": {"name": agent}})
 
     async def run(self, name: str = "run", **spec: Any) -> Object:
         return await self.cluster.create(
