@@ -403,6 +403,8 @@ def name_of(run_uid: str, key: AttemptKey, try_number: int) -> str:
 
 def newest(pods: Sequence[PodView]) -> PodView | None:
     """The pod that counts: of several the one made last, since a Job that Kueue took back gets a new one."""
+    if len(pods) == 1:
+        return pods[0]
     return max(pods, key=lambda pod: (pod.created_at, not pod.gone, pod.uid), default=None)
 
 

@@ -139,7 +139,7 @@ class Applier:
             try:
                 spec = make_try_spec(run, plan, action.key, action.try_number, action.name, action.judged)
                 body = render_job(run, plan, spec, images, self._gatherer.gateway_address)
-                await self._context.client.create(f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
+                await self._context.client.request("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
             except RenderRefused as error:
                 return self._refused(Problem(RunReason.UNSUPPORTED, str(error)))
             except KubeRefused as error:
