@@ -98,7 +98,7 @@ def bars(series: Named, unit: str, box: Box) -> str:
     ]
     sort = {"field": "series", "type": "nominal", "sort": {"field": "place"}, "title": None}
     shared = {
-        "y": {**sort, "axis": {"labelLimit": 0.45 * box.width, "domain": False, "ticks": False}},
+        "y": {**sort, "axis": {"labelLimit": 0.5 * box.width, "domain": False, "ticks": False}},
         "x": {
             "field": "value",
             "type": "quantitative",

@@ -207,7 +207,7 @@ def _what_it_took() -> list[Shown]:
                     "{{variant}} {{kind}}",
                 )
             ],
-            width=8,
+            width=7,
         ),
         rows(
             "Seconds by phase",
@@ -220,7 +220,7 @@ def _what_it_took() -> list[Shown]:
                 Column(quantile % "0.9", "90 % within", "s", 0),
                 Column(f"sum by (phase) ({of('assay_run_phase_seconds_sum')}) / {count}", "mean", "s", 1),
             ],
-            width=8,
+            width=7,
         ),
         rows(
             "Cost",
@@ -232,6 +232,6 @@ def _what_it_took() -> list[Shown]:
                 Column(cost % '"retained"', "retained", "currencyUSD", 2),
                 Column(cost % '"replaced"', "replaced", "currencyUSD", 2),
             ],
-            width=8,
+            width=10,
         ),
     ]

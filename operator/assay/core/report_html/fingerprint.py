@@ -50,7 +50,7 @@ def _files(source: Source) -> Iterator[Mark]:
 def _ledgers(report: Report) -> Iterator[Mark]:
     for one in report.ledgers:
         name = f"{one.benchmark} {one.version}" if one.benchmark else "tasks of the records, not frozen"
-        size = f"{one.tasks} tasks in {one.clusters} clusters, {one.repetitions} repetitions"
+        size = f"{one.tasks} tasks in {one.clusters} clusters, repetitions: {one.repetitions}"
         yield Mark(one.name, one.digest or "", f"{name}; {size}")
         if one.resources:
             yield Mark(f"{one.name}: resources", one.resources, "Over what every task's tries asked for")
