@@ -142,9 +142,7 @@ async def test_runner_killed_before_it_had_begun_runs_the_try_once(
         pod.kill_runner()
         assert pod.runner is not None
         await pod.runner.wait()
-        assert not (pod.work / ".assay" / "started.json").exists(), (
-            "it was too late to be early"
-        )
+        assert not (pod.work / ".assay" / "started.json").exists(), "it was too late to be early"
         assert await pod.run_to_end() == [0]
 
     assert (gateway.manifest.result.outcome, gateway.manifest.result.reward) == (OutcomeClass.GRADED, 1)
