@@ -11,9 +11,10 @@ from datetime import datetime
 import assay
 from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
 from assay.api.evaluation_run_status import RunReason
+from assay.core.actions import Action
 from assay.core.classify import TryTerms
 from assay.core.outcomes import TABLE_DIGEST
-from assay.core.reconcile import Action, LiveTry, Observed, Tries
+from assay.core.reconcile import LiveTry, Observed, Tries
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.resolve import Problem
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import chain, takewhile
 
 from assay.api.evaluation_run import Budget
+from assay.core.actions import Action, AskManifest, CreateJob, DeleteJob, WriteRecord
 from assay.core.attempts import AttemptState, NextTry
 from assay.core.brakes import Brakes, brakes
 from assay.core.circuit_breaker import tells
@@ -77,47 +78,6 @@ class Observed:
     podless: Set[str] | None = None
     """Ended Jobs of which the API server itself said that they have no pod; None where the watch is believed.
     The watch of pods may be behind that of Jobs, and a Job does not tell how its pod ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class CreateJob:
-    """Make the Job of a try."""
-
-    key: AttemptKey
-    try_number: int
-    name: str
-    judged: TryRecord | None = None
-    """The try whose artefacts it judges again, without an agent; None where an agent runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriteRecord:
-    """Write the record on the Job, since it could not be found again once the pod is gone."""
-
-    job: JobView
-    record: TryRecord
-    end: bool = False
-    """Also end the Job: the try can come to nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskManifest:
-    """Ask S3 whether it has a manifest of the pod; of any pod of the try where `pod_uid` is empty."""
-
-    key: AttemptKey
-    try_number: int
-    name: str
-    pod_uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteJob:
-    """Delete the Job: its result is durable in the journal, or the run is stopped and nothing of it ran."""
-
-    job: JobView
-
-
-Action = CreateJob | WriteRecord | AskManifest | DeleteJob
 
 
 @dataclass(frozen=True, slots=True)

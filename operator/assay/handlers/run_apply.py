@@ -14,10 +14,10 @@ from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import TRY_RECORD
 from assay.api.outcome import OutcomeClass
+from assay.core.actions import Action, CreateJob, DeleteJob, WriteRecord
 from assay.core.attempt_pod import Images, RenderRefused, render_job
 from assay.core.observation import JobView
 from assay.core.plan import RunPlan
-from assay.core.reconcile import Action, CreateJob, DeleteJob, WriteRecord
 from assay.core.resolve import Problem
 from assay.core.try_spec import make_try_spec
 from assay.handlers.context import Context
@@ -139,7 +139,9 @@ class Applier:
             try:
                 spec = make_try_spec(run, plan, action.key, action.try_number, action.name, action.judged)
                 body = render_job(run, plan, spec, images, self._gatherer.gateway_address)
-                await self._context.client.request("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
+                await self._context.client.request(
+                    "POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", body
+                )
             except RenderRefused as error:
                 return self._refused(Problem(RunReason.UNSUPPORTED, str(error)))
             except KubeRefused as error:

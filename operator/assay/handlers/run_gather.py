@@ -14,11 +14,12 @@ from assay.adapters.s3 import StorageError
 from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import RunReason
 from assay.api.labels import GATEWAY_SERVICE
+from assay.core.actions import AskManifest, CreateJob
 from assay.core.classify import lost, record_of_manifest
 from assay.core.observation import JobView
 from assay.core.pinned_run import PinnedRun
 from assay.core.plan import RunLedger, RunPlan, make_plan
-from assay.core.reconcile import AskManifest, CreateJob, Observed
+from assay.core.reconcile import Observed
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
 from assay.core.resolve import Problem, Resolution, resolve
 from assay.handlers.context import Context

@@ -10,19 +10,12 @@ from assay.adapters.journal_store import JournalSuperseded
 from assay.adapters.s3 import StorageError
 from assay.api.evaluation_run import EvaluationRun, SuspendPolicy
 from assay.api.evaluation_run_status import ResolvedImages
+from assay.core.actions import AskManifest, CreateJob, DeleteJob, WriteRecord
 from assay.core.attempt_pod import Images
 from assay.core.packed_tries import tries_since
 from assay.core.pinned_run import PinnedRun, Settled, rules_problem, settle
 from assay.core.plan import PlanRefused, RunPlan
-from assay.core.reconcile import (
-    AskManifest,
-    CreateJob,
-    Decision,
-    DeleteJob,
-    Desired,
-    WriteRecord,
-    reconcile,
-)
+from assay.core.reconcile import Decision, Desired, reconcile
 from assay.core.resolve import Problem, Resolution, resolved_status
 from assay.core.standing import Standing
 from assay.core.status import Findings, is_finished

@@ -8,20 +8,12 @@ from datetime import datetime, timedelta
 
 from assay.api.evaluation_run import Budget
 from assay.api.outcome import OutcomeClass
+from assay.core.actions import AskManifest, CreateJob, DeleteJob, WriteRecord
 from assay.core.attempts import Invalid, Scored
 from assay.core.classify import record_of_manifest
 from assay.core.observation import ConditionView, JobView, Phase, PodView
 from assay.core.plan import RunPlan
-from assay.core.reconcile import (
-    AskManifest,
-    CreateJob,
-    Decision,
-    DeleteJob,
-    Desired,
-    Observed,
-    WriteRecord,
-    reconcile,
-)
+from assay.core.reconcile import Decision, Desired, Observed, reconcile
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestAnswer, ManifestFound, TryRecord
 from assay.core.standing import Standing
 from tests.operator_kit import builders as make

@@ -14,8 +14,9 @@ from assay.adapters.job_table import JobTable
 from assay.adapters.kube import KubeClient
 from assay.adapters.kube_config import KubeConfig
 from assay.adapters.metrics import OperatorMetrics
+from assay.core.actions import CreateJob
 from assay.core.attempt_pod import Images
-from assay.core.reconcile import CreateJob, Desired, reconcile
+from assay.core.reconcile import Desired, reconcile
 from assay.handlers.context import Context
 from assay.handlers.creation_rate import CreationRate
 from assay.handlers.errands import Errands

@@ -7,9 +7,10 @@ from assay.api.evaluation_run import EvaluationRun
 from assay.api.evaluation_run_status import ResolvedImages
 from assay.api.outcome import OutcomeClass
 from assay.core import outcomes
+from assay.core.actions import AskManifest, DeleteJob, WriteRecord
 from assay.core.outcomes import TABLE, TABLE_DIGEST
 from assay.core.pinned_run import PinnedRun, Settled, rules_problem, settle
-from assay.core.reconcile import AskManifest, DeleteJob, Observed, WriteRecord
+from assay.core.reconcile import Observed
 from assay.core.record import AttemptKey, ManifestAnswer
 from assay.core.resolve import Resolution, resolved_status
 from tests.operator_kit import builders as make

@@ -13,20 +13,12 @@ from assay.api.evaluation_run import Budget
 from assay.api.evidence import TokenCounts
 from assay.api.ledgerfile import Plan, RetryLimits
 from assay.api.outcome import OutcomeClass
+from assay.core.actions import AskManifest, CreateJob, DeleteJob, WriteRecord
 from assay.core.attempts import Invalid, NextTry, Scored
 from assay.core.observation import ConditionView, PodView
 from assay.core.plan import RunPlan, make_plan
 from assay.core.pod_causes import Waiting
-from assay.core.reconcile import (
-    AskManifest,
-    CreateJob,
-    Decision,
-    DeleteJob,
-    Desired,
-    Observed,
-    WriteRecord,
-    reconcile,
-)
+from assay.core.reconcile import Decision, Desired, Observed, reconcile
 from assay.core.record import AttemptKey, ManifestAbsent
 from tests.operator_kit import builders as make
 from tests.unit.operator.simulation import LEAVE_ARTIFACTS, World

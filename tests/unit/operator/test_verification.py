@@ -10,6 +10,7 @@ from assay.api.attempt_record import VERDICT_FAILED
 from assay.api.evidence import PhaseSeconds, TokenCounts
 from assay.api.ledgerfile import Oracle, OracleKind, OracleProof, Plan, RetryLimits, VerifierMode
 from assay.api.outcome import OutcomeClass
+from assay.core.actions import CreateJob
 from assay.core.attempt_pod import Images, render_job
 from assay.core.attempt_records import TryEvidence, attempt_record, with_agents_evidence
 from assay.core.attempts import AttemptState, Invalid, NextTry, Scored
@@ -18,7 +19,7 @@ from assay.core.collection import Collection, Pair
 from assay.core.observation import ENVIRONMENT, VERIFIER, ContainerView, Phase
 from assay.core.plan import RunPlan, make_plan
 from assay.core.pod_causes import Waiting
-from assay.core.reconcile import CreateJob, Decision, Desired, Observed, reconcile
+from assay.core.reconcile import Decision, Desired, Observed, reconcile
 from assay.core.record import AttemptKey, ManifestAbsent, ManifestFound, TryRecord
 from assay.core.records_file import Place
 from assay.core.segments import entry_of, record_of
