@@ -56,6 +56,20 @@ setsid bash -c 'while :; do echo 1 > /logs/verifier/reward.txt; done' >/dev/null
 """
 
 
+class SessionKeeper(ScriptAgent):
+    """Solves the second step alone, through a session of the first, which plants rewards all the time."""
+
+    SCRIPT = """
+[ ! -e /app/session ] || { touch /app/ask; while [ ! -e /app/second.txt ]; do sleep 0.05; done; exit; }
+touch /app/session
+setsid bash -c '
+while :; do
+  echo 1 > /logs/verifier/reward.txt
+  [ ! -e /app/ask ] || echo two > /app/second.txt
+done' >/dev/null 2>&1 &
+"""
+
+
 class LinkTamperer(ScriptAgent):
     """Puts a link where the verifier's output belongs."""
 

@@ -68,6 +68,19 @@ async def test_every_step_of_a_task_is_judged(make_pod: MakePod, gateway: Gatewa
     )
 
 
+async def test_a_session_lives_through_the_steps_and_judges_none(
+    make_pod: MakePod, gateway: GatewayDouble
+) -> None:
+    async with make_pod(stepped_task(), "tests.runner.agents:SessionKeeper") as pod:
+        await pod.run_to_end()
+
+    result = gateway.manifest.result
+    assert (result.outcome, result.reward) == (OutcomeClass.GRADED, 0.5)
+    assert "tamperSuspected" in result.flags
+    assert gateway.files["trial/steps/first/verifier/reward.txt"] == b"0\n"
+    assert gateway.files["trial/steps/second/verifier/reward.txt"] == b"1\n"
+
+
 async def test_copy_only_verifier_whose_image_the_ledger_names(
     make_pod: MakePod, gateway: GatewayDouble
 ) -> None:

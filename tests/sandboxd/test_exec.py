@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,27 @@ async def test_a_command_that_the_end_of_the_phase_kills_has_no_result(sandbox: 
     with pytest.raises(SandboxPhaseEnded):
         await task
     assert (await sandbox.exec("echo next")).stdout == b"next\n"
+
+
+async def test_what_is_paused_runs_again_only_when_it_is_resumed(
+    sandbox: SandboxClient, tmp_path: Path
+) -> None:
+    diary = tmp_path / "diary"
+    await sandbox.exec(f"setsid sh -c 'while :; do sh -c \"echo x >> {diary}\"; done' >/dev/null 2>&1 &")
+
+    async def written_more_than(size: int) -> bool:
+        return diary.exists() and diary.stat().st_size > size
+
+    await eventually(partial(written_more_than, 0))
+    assert await sandbox.pause() > 0
+    size = diary.stat().st_size
+    assert (await sandbox.exec("sleep 0.1; echo judged")).stdout == b"judged\n"
+    assert diary.stat().st_size == size
+    await sandbox.resume()
+    await eventually(partial(written_more_than, size))
+    await sandbox.pause()
+    assert await sandbox.end_phase() > 0
+    assert (await sandbox.stat()).processes == 0
 
 
 async def test_a_background_child_that_holds_stdout_does_not_hold_the_call(sandbox: SandboxClient) -> None:

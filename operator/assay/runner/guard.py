@@ -1,7 +1,8 @@
 """Nothing that the agent leaves may be read as a verdict (cases.md BAR 12).
 
 Between agent and verifier every process of the agent is killed, and what lies where the verdict is read is
-kept as evidence and removed. All is read through sandboxd, which uses no program of the container.
+kept as evidence and removed. All is read through sandboxd, which uses no program of the container. Where a
+further step follows, the agent's processes are only stopped until then: agents keep sessions across steps.
 """
 
 import hashlib
@@ -34,6 +35,7 @@ class TamperGuard:
         self._shared = shared
         self._keep_processes = keep_processes
         self._phase = 0
+        self._paused = False
         self._tests_before = _EMPTY
         self.suspected = False
         self.persists = False
@@ -52,12 +54,17 @@ class TamperGuard:
         if self._shared:
             shutil.rmtree(self._snapshot, ignore_errors=True)
             self._tests_before = await self._collect(TESTS, self._snapshot)
+        if self._paused:
+            await self._client.resume()
+            self._paused = False
 
-    async def after_agent(self) -> None:
-        """End the agent's processes, then keep and remove what it left. Raises SandboxLost."""
+    async def after_agent(self, *, last: bool) -> None:
+        """Halt the agent's processes, then keep and remove what it left. Raises SandboxLost.
+
+        After the `last` step they are ended.
+        """
         if not self._keep_processes:
-            killed = await self._client.end_phase()
-            log.info("the agent's phase ended, %d processes killed", killed)
+            await self._halt(last)
         try:
             await self._clean()
         except SandboxLost:
@@ -66,6 +73,13 @@ class TamperGuard:
             # No rm, no space, no process left: whatever hinders it is what the agent made of its container.
             log.warning("what the agent left could not be removed: %s", error)
             self.suspected = self.persists = True
+
+    async def _halt(self, last: bool) -> None:
+        if last:
+            log.info("the agent's phase ended, %d processes killed", await self._client.end_phase())
+        else:
+            self._paused = True
+            log.info("the agent's step ended, %d processes stopped", await self._client.pause())
 
     async def _clean(self) -> None:
         kept = self._folder / f"phase-{self._phase}"

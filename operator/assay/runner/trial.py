@@ -165,7 +165,7 @@ def _watch(
     async def on_agent_end(event: TrialHookEvent) -> None:
         run.agent_memory_kills = await _memory_kills(pod, verifier=False)
         try:
-            await guard.after_agent()
+            await guard.after_agent(last=_is_last_step(trial))
         except SandboxLost:
             raise
         except SandboxError as error:
@@ -173,6 +173,12 @@ def _watch(
 
     trial.add_hook(TrialEvent.AGENT_START, on_agent_start)
     trial.add_hook(TrialEvent.AGENT_END, on_agent_end)
+
+
+def _is_last_step(trial: Trial) -> bool:
+    """Whether the agent has no further step after the present one. A task without steps is one."""
+    steps = trial.task.config.steps or []
+    return len(trial.result.step_results or []) >= len(steps)
 
 
 async def _nothing() -> None:

@@ -79,6 +79,23 @@ func (m *Manager) EndPhase() (int, error) {
 	return len(processes), m.killAll()
 }
 
+// Pause stops every process but this one until Resume, and counts them. It
+// returns when the last has stopped.
+func (m *Manager) Pause() (int, error) {
+	m.starting.Lock()
+	defer m.starting.Unlock()
+	processes, err := m.Processes()
+	if err != nil {
+		return 0, err
+	}
+	return len(processes), stopAll()
+}
+
+// Resume lets every process run on.
+func (m *Manager) Resume() error {
+	return signalAll(unix.SIGCONT)
+}
+
 // Processes are all in the container but this one, its supervisors and zombies.
 func (m *Manager) Processes() ([]int, error) {
 	table, err := ReadTable()
@@ -96,7 +113,48 @@ func (m *Manager) Processes() ([]int, error) {
 	return pids, nil
 }
 
-const killAllWithin = 10 * time.Second
+const (
+	killAllWithin = 10 * time.Second
+	stopAllWithin = 10 * time.Second
+)
+
+// stopAll stops the whole pid namespace. A process stops when it next runs, so
+// it waits for that.
+func stopAll() error {
+	for give := time.Now().Add(stopAllWithin); time.Now().Before(give); time.Sleep(2 * time.Millisecond) {
+		if err := signalAll(unix.SIGSTOP); err != nil {
+			return err
+		}
+		if allHalted() {
+			return nil
+		}
+	}
+	return fmt.Errorf("some processes did not stop within %v", stopAllWithin)
+}
+
+func allHalted() bool {
+	table, err := ReadTable()
+	if err != nil {
+		return false
+	}
+	for pid := range table {
+		if pid != os.Getpid() && !isHalted(pid) {
+			return false
+		}
+	}
+	return true
+}
+
+// signalAll sends a signal to the whole pid namespace but this process.
+func signalAll(signal unix.Signal) error {
+	if os.Getpid() != 1 {
+		return fmt.Errorf("not PID 1: %v to everything would reach beyond this container", signal)
+	}
+	if err := unix.Kill(-1, signal); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
 
 // killAll kills the whole pid namespace. One system call reaches all, and no
 // fork can slip out of it; it is repeated only until the last is reaped.

@@ -38,7 +38,10 @@ func ReadTable() (Table, error) {
 	return table, nil
 }
 
-type stat struct{ parent, group, session int }
+type stat struct {
+	parent, group, session int
+	state                  byte
+}
 
 func readStat(pid string, buffer []byte) (found stat, ok bool) {
 	n := readInto("/proc/"+pid+"/stat", buffer)
@@ -52,6 +55,7 @@ func readStat(pid string, buffer []byte) (found stat, ok bool) {
 	if len(fields) < 4 || fields[0][0] == 'X' {
 		return stat{}, false
 	}
+	found.state = fields[0][0]
 	for i, number := range []*int{&found.parent, &found.group, &found.session} {
 		value, err := strconv.Atoi(string(fields[i+1]))
 		if err != nil {
@@ -60,6 +64,14 @@ func readStat(pid string, buffer []byte) (found stat, ok bool) {
 		*number = value
 	}
 	return found, true
+}
+
+// isHalted tells whether a process that was sent SIGSTOP runs no program any
+// more: stopped, a zombie, gone, or held in the kernel, as a parent in vfork is
+// for as long as its child is stopped.
+func isHalted(pid int) bool {
+	found, ok := readStat(strconv.Itoa(pid), make([]byte, 512))
+	return !ok || bytes.IndexByte([]byte("TtZD"), found.state) >= 0
 }
 
 // commandOf finds the command of a supervisor: the leader of a process group in

@@ -656,6 +656,158 @@ func (x *EndPhaseReply) GetKilled() uint32 {
 	return 0
 }
 
+type PauseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRequest) Reset() {
+	*x = PauseRequest{}
+	mi := &file_sandbox_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRequest) ProtoMessage() {}
+
+func (x *PauseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sandbox_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
+func (*PauseRequest) Descriptor() ([]byte, []int) {
+	return file_sandbox_proto_rawDescGZIP(), []int{9}
+}
+
+type PauseReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Paused        uint32                 `protobuf:"varint,1,opt,name=paused,proto3" json:"paused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseReply) Reset() {
+	*x = PauseReply{}
+	mi := &file_sandbox_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseReply) ProtoMessage() {}
+
+func (x *PauseReply) ProtoReflect() protoreflect.Message {
+	mi := &file_sandbox_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseReply.ProtoReflect.Descriptor instead.
+func (*PauseReply) Descriptor() ([]byte, []int) {
+	return file_sandbox_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PauseReply) GetPaused() uint32 {
+	if x != nil {
+		return x.Paused
+	}
+	return 0
+}
+
+type ResumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRequest) Reset() {
+	*x = ResumeRequest{}
+	mi := &file_sandbox_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRequest) ProtoMessage() {}
+
+func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sandbox_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
+func (*ResumeRequest) Descriptor() ([]byte, []int) {
+	return file_sandbox_proto_rawDescGZIP(), []int{11}
+}
+
+type ResumeReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeReply) Reset() {
+	*x = ResumeReply{}
+	mi := &file_sandbox_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeReply) ProtoMessage() {}
+
+func (x *ResumeReply) ProtoReflect() protoreflect.Message {
+	mi := &file_sandbox_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
+func (*ResumeReply) Descriptor() ([]byte, []int) {
+	return file_sandbox_proto_rawDescGZIP(), []int{12}
+}
+
 type UploadRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Part:
@@ -670,7 +822,7 @@ type UploadRequest struct {
 
 func (x *UploadRequest) Reset() {
 	*x = UploadRequest{}
-	mi := &file_sandbox_proto_msgTypes[9]
+	mi := &file_sandbox_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +834,7 @@ func (x *UploadRequest) String() string {
 func (*UploadRequest) ProtoMessage() {}
 
 func (x *UploadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[9]
+	mi := &file_sandbox_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +847,7 @@ func (x *UploadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
 func (*UploadRequest) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{9}
+	return file_sandbox_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UploadRequest) GetPart() isUploadRequest_Part {
@@ -774,7 +926,7 @@ type UploadHeader struct {
 
 func (x *UploadHeader) Reset() {
 	*x = UploadHeader{}
-	mi := &file_sandbox_proto_msgTypes[10]
+	mi := &file_sandbox_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +938,7 @@ func (x *UploadHeader) String() string {
 func (*UploadHeader) ProtoMessage() {}
 
 func (x *UploadHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[10]
+	mi := &file_sandbox_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +951,7 @@ func (x *UploadHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadHeader.ProtoReflect.Descriptor instead.
 func (*UploadHeader) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{10}
+	return file_sandbox_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UploadHeader) GetPath() string {
@@ -851,7 +1003,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_sandbox_proto_msgTypes[11]
+	mi := &file_sandbox_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -863,7 +1015,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[11]
+	mi := &file_sandbox_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -876,7 +1028,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{11}
+	return file_sandbox_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *End) GetSize() uint64 {
@@ -909,7 +1061,7 @@ type UploadReply struct {
 
 func (x *UploadReply) Reset() {
 	*x = UploadReply{}
-	mi := &file_sandbox_proto_msgTypes[12]
+	mi := &file_sandbox_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1073,7 @@ func (x *UploadReply) String() string {
 func (*UploadReply) ProtoMessage() {}
 
 func (x *UploadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[12]
+	mi := &file_sandbox_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1086,7 @@ func (x *UploadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
 func (*UploadReply) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{12}
+	return file_sandbox_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UploadReply) GetSize() uint64 {
@@ -957,7 +1109,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_sandbox_proto_msgTypes[13]
+	mi := &file_sandbox_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1121,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[13]
+	mi := &file_sandbox_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1134,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{13}
+	return file_sandbox_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DownloadRequest) GetPath() string {
@@ -1020,7 +1172,7 @@ type DownloadReply struct {
 
 func (x *DownloadReply) Reset() {
 	*x = DownloadReply{}
-	mi := &file_sandbox_proto_msgTypes[14]
+	mi := &file_sandbox_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1184,7 @@ func (x *DownloadReply) String() string {
 func (*DownloadReply) ProtoMessage() {}
 
 func (x *DownloadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[14]
+	mi := &file_sandbox_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1197,7 @@ func (x *DownloadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadReply.ProtoReflect.Descriptor instead.
 func (*DownloadReply) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{14}
+	return file_sandbox_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DownloadReply) GetPart() isDownloadReply_Part {
@@ -1116,7 +1268,7 @@ type DownloadHeader struct {
 
 func (x *DownloadHeader) Reset() {
 	*x = DownloadHeader{}
-	mi := &file_sandbox_proto_msgTypes[15]
+	mi := &file_sandbox_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1280,7 @@ func (x *DownloadHeader) String() string {
 func (*DownloadHeader) ProtoMessage() {}
 
 func (x *DownloadHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[15]
+	mi := &file_sandbox_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1293,7 @@ func (x *DownloadHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadHeader.ProtoReflect.Descriptor instead.
 func (*DownloadHeader) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{15}
+	return file_sandbox_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DownloadHeader) GetMode() uint32 {
@@ -1159,7 +1311,7 @@ type StatRequest struct {
 
 func (x *StatRequest) Reset() {
 	*x = StatRequest{}
-	mi := &file_sandbox_proto_msgTypes[16]
+	mi := &file_sandbox_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1171,7 +1323,7 @@ func (x *StatRequest) String() string {
 func (*StatRequest) ProtoMessage() {}
 
 func (x *StatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[16]
+	mi := &file_sandbox_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,7 +1336,7 @@ func (x *StatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatRequest.ProtoReflect.Descriptor instead.
 func (*StatRequest) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{16}
+	return file_sandbox_proto_rawDescGZIP(), []int{20}
 }
 
 type StatReply struct {
@@ -1211,7 +1363,7 @@ type StatReply struct {
 
 func (x *StatReply) Reset() {
 	*x = StatReply{}
-	mi := &file_sandbox_proto_msgTypes[17]
+	mi := &file_sandbox_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1375,7 @@ func (x *StatReply) String() string {
 func (*StatReply) ProtoMessage() {}
 
 func (x *StatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[17]
+	mi := &file_sandbox_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1388,7 @@ func (x *StatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatReply.ProtoReflect.Descriptor instead.
 func (*StatReply) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{17}
+	return file_sandbox_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StatReply) GetVersion() string {
@@ -1318,7 +1470,7 @@ type MemoryKill struct {
 
 func (x *MemoryKill) Reset() {
 	*x = MemoryKill{}
-	mi := &file_sandbox_proto_msgTypes[18]
+	mi := &file_sandbox_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1482,7 @@ func (x *MemoryKill) String() string {
 func (*MemoryKill) ProtoMessage() {}
 
 func (x *MemoryKill) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[18]
+	mi := &file_sandbox_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1495,7 @@ func (x *MemoryKill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryKill.ProtoReflect.Descriptor instead.
 func (*MemoryKill) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{18}
+	return file_sandbox_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MemoryKill) GetUnixMs() int64 {
@@ -1405,7 +1557,7 @@ type QuitRequest struct {
 
 func (x *QuitRequest) Reset() {
 	*x = QuitRequest{}
-	mi := &file_sandbox_proto_msgTypes[19]
+	mi := &file_sandbox_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +1569,7 @@ func (x *QuitRequest) String() string {
 func (*QuitRequest) ProtoMessage() {}
 
 func (x *QuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[19]
+	mi := &file_sandbox_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +1582,7 @@ func (x *QuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuitRequest.ProtoReflect.Descriptor instead.
 func (*QuitRequest) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{19}
+	return file_sandbox_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *QuitRequest) GetCode() int32 {
@@ -1448,7 +1600,7 @@ type QuitReply struct {
 
 func (x *QuitReply) Reset() {
 	*x = QuitReply{}
-	mi := &file_sandbox_proto_msgTypes[20]
+	mi := &file_sandbox_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1612,7 @@ func (x *QuitReply) String() string {
 func (*QuitReply) ProtoMessage() {}
 
 func (x *QuitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_sandbox_proto_msgTypes[20]
+	mi := &file_sandbox_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1625,7 @@ func (x *QuitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuitReply.ProtoReflect.Descriptor instead.
 func (*QuitReply) Descriptor() ([]byte, []int) {
-	return file_sandbox_proto_rawDescGZIP(), []int{20}
+	return file_sandbox_proto_rawDescGZIP(), []int{24}
 }
 
 var File_sandbox_proto protoreflect.FileDescriptor
@@ -1516,7 +1668,13 @@ const file_sandbox_proto_rawDesc = "" +
 	"\vSignalReply\"\x11\n" +
 	"\x0fEndPhaseRequest\"'\n" +
 	"\rEndPhaseReply\x12\x16\n" +
-	"\x06killed\x18\x01 \x01(\rR\x06killed\"\x94\x01\n" +
+	"\x06killed\x18\x01 \x01(\rR\x06killed\"\x0e\n" +
+	"\fPauseRequest\"$\n" +
+	"\n" +
+	"PauseReply\x12\x16\n" +
+	"\x06paused\x18\x01 \x01(\rR\x06paused\"\x0f\n" +
+	"\rResumeRequest\"\r\n" +
+	"\vResumeReply\"\x94\x01\n" +
 	"\rUploadRequest\x128\n" +
 	"\x06header\x18\x01 \x01(\v2\x1e.assay.sandbox.v1.UploadHeaderH\x00R\x06header\x12\x16\n" +
 	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunk\x12)\n" +
@@ -1573,11 +1731,13 @@ const file_sandbox_proto_rawDesc = "" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tKIND_FILE\x10\x01\x12\f\n" +
-	"\bKIND_TAR\x10\x022\x8f\x04\n" +
+	"\bKIND_TAR\x10\x022\xa0\x05\n" +
 	"\aSandbox\x12D\n" +
 	"\x04Exec\x12\x1d.assay.sandbox.v1.ExecRequest\x1a\x1b.assay.sandbox.v1.ExecReply0\x01\x12H\n" +
 	"\x06Signal\x12\x1f.assay.sandbox.v1.SignalRequest\x1a\x1d.assay.sandbox.v1.SignalReply\x12N\n" +
-	"\bEndPhase\x12!.assay.sandbox.v1.EndPhaseRequest\x1a\x1f.assay.sandbox.v1.EndPhaseReply\x12J\n" +
+	"\bEndPhase\x12!.assay.sandbox.v1.EndPhaseRequest\x1a\x1f.assay.sandbox.v1.EndPhaseReply\x12E\n" +
+	"\x05Pause\x12\x1e.assay.sandbox.v1.PauseRequest\x1a\x1c.assay.sandbox.v1.PauseReply\x12H\n" +
+	"\x06Resume\x12\x1f.assay.sandbox.v1.ResumeRequest\x1a\x1d.assay.sandbox.v1.ResumeReply\x12J\n" +
 	"\x06Upload\x12\x1f.assay.sandbox.v1.UploadRequest\x1a\x1d.assay.sandbox.v1.UploadReply(\x01\x12P\n" +
 	"\bDownload\x12!.assay.sandbox.v1.DownloadRequest\x1a\x1f.assay.sandbox.v1.DownloadReply0\x01\x12B\n" +
 	"\x04Stat\x12\x1d.assay.sandbox.v1.StatRequest\x1a\x1b.assay.sandbox.v1.StatReply\x12B\n" +
@@ -1596,7 +1756,7 @@ func file_sandbox_proto_rawDescGZIP() []byte {
 }
 
 var file_sandbox_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sandbox_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_sandbox_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_sandbox_proto_goTypes = []any{
 	(Kind)(0),               // 0: assay.sandbox.v1.Kind
 	(*ExecRequest)(nil),     // 1: assay.sandbox.v1.ExecRequest
@@ -1608,48 +1768,56 @@ var file_sandbox_proto_goTypes = []any{
 	(*SignalReply)(nil),     // 7: assay.sandbox.v1.SignalReply
 	(*EndPhaseRequest)(nil), // 8: assay.sandbox.v1.EndPhaseRequest
 	(*EndPhaseReply)(nil),   // 9: assay.sandbox.v1.EndPhaseReply
-	(*UploadRequest)(nil),   // 10: assay.sandbox.v1.UploadRequest
-	(*UploadHeader)(nil),    // 11: assay.sandbox.v1.UploadHeader
-	(*End)(nil),             // 12: assay.sandbox.v1.End
-	(*UploadReply)(nil),     // 13: assay.sandbox.v1.UploadReply
-	(*DownloadRequest)(nil), // 14: assay.sandbox.v1.DownloadRequest
-	(*DownloadReply)(nil),   // 15: assay.sandbox.v1.DownloadReply
-	(*DownloadHeader)(nil),  // 16: assay.sandbox.v1.DownloadHeader
-	(*StatRequest)(nil),     // 17: assay.sandbox.v1.StatRequest
-	(*StatReply)(nil),       // 18: assay.sandbox.v1.StatReply
-	(*MemoryKill)(nil),      // 19: assay.sandbox.v1.MemoryKill
-	(*QuitRequest)(nil),     // 20: assay.sandbox.v1.QuitRequest
-	(*QuitReply)(nil),       // 21: assay.sandbox.v1.QuitReply
-	nil,                     // 22: assay.sandbox.v1.ExecRequest.EnvEntry
+	(*PauseRequest)(nil),    // 10: assay.sandbox.v1.PauseRequest
+	(*PauseReply)(nil),      // 11: assay.sandbox.v1.PauseReply
+	(*ResumeRequest)(nil),   // 12: assay.sandbox.v1.ResumeRequest
+	(*ResumeReply)(nil),     // 13: assay.sandbox.v1.ResumeReply
+	(*UploadRequest)(nil),   // 14: assay.sandbox.v1.UploadRequest
+	(*UploadHeader)(nil),    // 15: assay.sandbox.v1.UploadHeader
+	(*End)(nil),             // 16: assay.sandbox.v1.End
+	(*UploadReply)(nil),     // 17: assay.sandbox.v1.UploadReply
+	(*DownloadRequest)(nil), // 18: assay.sandbox.v1.DownloadRequest
+	(*DownloadReply)(nil),   // 19: assay.sandbox.v1.DownloadReply
+	(*DownloadHeader)(nil),  // 20: assay.sandbox.v1.DownloadHeader
+	(*StatRequest)(nil),     // 21: assay.sandbox.v1.StatRequest
+	(*StatReply)(nil),       // 22: assay.sandbox.v1.StatReply
+	(*MemoryKill)(nil),      // 23: assay.sandbox.v1.MemoryKill
+	(*QuitRequest)(nil),     // 24: assay.sandbox.v1.QuitRequest
+	(*QuitReply)(nil),       // 25: assay.sandbox.v1.QuitReply
+	nil,                     // 26: assay.sandbox.v1.ExecRequest.EnvEntry
 }
 var file_sandbox_proto_depIdxs = []int32{
 	2,  // 0: assay.sandbox.v1.ExecRequest.argv:type_name -> assay.sandbox.v1.Argv
-	22, // 1: assay.sandbox.v1.ExecRequest.env:type_name -> assay.sandbox.v1.ExecRequest.EnvEntry
+	26, // 1: assay.sandbox.v1.ExecRequest.env:type_name -> assay.sandbox.v1.ExecRequest.EnvEntry
 	4,  // 2: assay.sandbox.v1.ExecReply.started:type_name -> assay.sandbox.v1.Started
 	5,  // 3: assay.sandbox.v1.ExecReply.exit:type_name -> assay.sandbox.v1.Exit
-	11, // 4: assay.sandbox.v1.UploadRequest.header:type_name -> assay.sandbox.v1.UploadHeader
-	12, // 5: assay.sandbox.v1.UploadRequest.end:type_name -> assay.sandbox.v1.End
+	15, // 4: assay.sandbox.v1.UploadRequest.header:type_name -> assay.sandbox.v1.UploadHeader
+	16, // 5: assay.sandbox.v1.UploadRequest.end:type_name -> assay.sandbox.v1.End
 	0,  // 6: assay.sandbox.v1.UploadHeader.kind:type_name -> assay.sandbox.v1.Kind
 	0,  // 7: assay.sandbox.v1.DownloadRequest.kind:type_name -> assay.sandbox.v1.Kind
-	16, // 8: assay.sandbox.v1.DownloadReply.header:type_name -> assay.sandbox.v1.DownloadHeader
-	12, // 9: assay.sandbox.v1.DownloadReply.end:type_name -> assay.sandbox.v1.End
-	19, // 10: assay.sandbox.v1.StatReply.memory_kills:type_name -> assay.sandbox.v1.MemoryKill
+	20, // 8: assay.sandbox.v1.DownloadReply.header:type_name -> assay.sandbox.v1.DownloadHeader
+	16, // 9: assay.sandbox.v1.DownloadReply.end:type_name -> assay.sandbox.v1.End
+	23, // 10: assay.sandbox.v1.StatReply.memory_kills:type_name -> assay.sandbox.v1.MemoryKill
 	1,  // 11: assay.sandbox.v1.Sandbox.Exec:input_type -> assay.sandbox.v1.ExecRequest
 	6,  // 12: assay.sandbox.v1.Sandbox.Signal:input_type -> assay.sandbox.v1.SignalRequest
 	8,  // 13: assay.sandbox.v1.Sandbox.EndPhase:input_type -> assay.sandbox.v1.EndPhaseRequest
-	10, // 14: assay.sandbox.v1.Sandbox.Upload:input_type -> assay.sandbox.v1.UploadRequest
-	14, // 15: assay.sandbox.v1.Sandbox.Download:input_type -> assay.sandbox.v1.DownloadRequest
-	17, // 16: assay.sandbox.v1.Sandbox.Stat:input_type -> assay.sandbox.v1.StatRequest
-	20, // 17: assay.sandbox.v1.Sandbox.Quit:input_type -> assay.sandbox.v1.QuitRequest
-	3,  // 18: assay.sandbox.v1.Sandbox.Exec:output_type -> assay.sandbox.v1.ExecReply
-	7,  // 19: assay.sandbox.v1.Sandbox.Signal:output_type -> assay.sandbox.v1.SignalReply
-	9,  // 20: assay.sandbox.v1.Sandbox.EndPhase:output_type -> assay.sandbox.v1.EndPhaseReply
-	13, // 21: assay.sandbox.v1.Sandbox.Upload:output_type -> assay.sandbox.v1.UploadReply
-	15, // 22: assay.sandbox.v1.Sandbox.Download:output_type -> assay.sandbox.v1.DownloadReply
-	18, // 23: assay.sandbox.v1.Sandbox.Stat:output_type -> assay.sandbox.v1.StatReply
-	21, // 24: assay.sandbox.v1.Sandbox.Quit:output_type -> assay.sandbox.v1.QuitReply
-	18, // [18:25] is the sub-list for method output_type
-	11, // [11:18] is the sub-list for method input_type
+	10, // 14: assay.sandbox.v1.Sandbox.Pause:input_type -> assay.sandbox.v1.PauseRequest
+	12, // 15: assay.sandbox.v1.Sandbox.Resume:input_type -> assay.sandbox.v1.ResumeRequest
+	14, // 16: assay.sandbox.v1.Sandbox.Upload:input_type -> assay.sandbox.v1.UploadRequest
+	18, // 17: assay.sandbox.v1.Sandbox.Download:input_type -> assay.sandbox.v1.DownloadRequest
+	21, // 18: assay.sandbox.v1.Sandbox.Stat:input_type -> assay.sandbox.v1.StatRequest
+	24, // 19: assay.sandbox.v1.Sandbox.Quit:input_type -> assay.sandbox.v1.QuitRequest
+	3,  // 20: assay.sandbox.v1.Sandbox.Exec:output_type -> assay.sandbox.v1.ExecReply
+	7,  // 21: assay.sandbox.v1.Sandbox.Signal:output_type -> assay.sandbox.v1.SignalReply
+	9,  // 22: assay.sandbox.v1.Sandbox.EndPhase:output_type -> assay.sandbox.v1.EndPhaseReply
+	11, // 23: assay.sandbox.v1.Sandbox.Pause:output_type -> assay.sandbox.v1.PauseReply
+	13, // 24: assay.sandbox.v1.Sandbox.Resume:output_type -> assay.sandbox.v1.ResumeReply
+	17, // 25: assay.sandbox.v1.Sandbox.Upload:output_type -> assay.sandbox.v1.UploadReply
+	19, // 26: assay.sandbox.v1.Sandbox.Download:output_type -> assay.sandbox.v1.DownloadReply
+	22, // 27: assay.sandbox.v1.Sandbox.Stat:output_type -> assay.sandbox.v1.StatReply
+	25, // 28: assay.sandbox.v1.Sandbox.Quit:output_type -> assay.sandbox.v1.QuitReply
+	20, // [20:29] is the sub-list for method output_type
+	11, // [11:20] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -1670,12 +1838,12 @@ func file_sandbox_proto_init() {
 		(*ExecReply_Stderr)(nil),
 		(*ExecReply_Exit)(nil),
 	}
-	file_sandbox_proto_msgTypes[9].OneofWrappers = []any{
+	file_sandbox_proto_msgTypes[13].OneofWrappers = []any{
 		(*UploadRequest_Header)(nil),
 		(*UploadRequest_Chunk)(nil),
 		(*UploadRequest_End)(nil),
 	}
-	file_sandbox_proto_msgTypes[14].OneofWrappers = []any{
+	file_sandbox_proto_msgTypes[18].OneofWrappers = []any{
 		(*DownloadReply_Header)(nil),
 		(*DownloadReply_Chunk)(nil),
 		(*DownloadReply_End)(nil),
@@ -1686,7 +1854,7 @@ func file_sandbox_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sandbox_proto_rawDesc), len(file_sandbox_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -34,6 +34,8 @@ const (
 	Sandbox_Exec_FullMethodName     = "/assay.sandbox.v1.Sandbox/Exec"
 	Sandbox_Signal_FullMethodName   = "/assay.sandbox.v1.Sandbox/Signal"
 	Sandbox_EndPhase_FullMethodName = "/assay.sandbox.v1.Sandbox/EndPhase"
+	Sandbox_Pause_FullMethodName    = "/assay.sandbox.v1.Sandbox/Pause"
+	Sandbox_Resume_FullMethodName   = "/assay.sandbox.v1.Sandbox/Resume"
 	Sandbox_Upload_FullMethodName   = "/assay.sandbox.v1.Sandbox/Upload"
 	Sandbox_Download_FullMethodName = "/assay.sandbox.v1.Sandbox/Download"
 	Sandbox_Stat_FullMethodName     = "/assay.sandbox.v1.Sandbox/Stat"
@@ -51,6 +53,10 @@ type SandboxClient interface {
 	Signal(ctx context.Context, in *SignalRequest, opts ...grpc.CallOption) (*SignalReply, error)
 	// EndPhase kills every process in the container but PID 1.
 	EndPhase(ctx context.Context, in *EndPhaseRequest, opts ...grpc.CallOption) (*EndPhaseReply, error)
+	// Pause stops every process in the container but PID 1 until Resume. What is
+	// started meanwhile runs.
+	Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*PauseReply, error)
+	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*ResumeReply, error)
 	// Upload writes a file, or extracts a tar stream into a directory.
 	Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadRequest, UploadReply], error)
 	// Download reads a file, or a directory's contents as a tar stream.
@@ -101,6 +107,26 @@ func (c *sandboxClient) EndPhase(ctx context.Context, in *EndPhaseRequest, opts 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EndPhaseReply)
 	err := c.cc.Invoke(ctx, Sandbox_EndPhase_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sandboxClient) Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*PauseReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PauseReply)
+	err := c.cc.Invoke(ctx, Sandbox_Pause_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sandboxClient) Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*ResumeReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResumeReply)
+	err := c.cc.Invoke(ctx, Sandbox_Resume_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +196,10 @@ type SandboxServer interface {
 	Signal(context.Context, *SignalRequest) (*SignalReply, error)
 	// EndPhase kills every process in the container but PID 1.
 	EndPhase(context.Context, *EndPhaseRequest) (*EndPhaseReply, error)
+	// Pause stops every process in the container but PID 1 until Resume. What is
+	// started meanwhile runs.
+	Pause(context.Context, *PauseRequest) (*PauseReply, error)
+	Resume(context.Context, *ResumeRequest) (*ResumeReply, error)
 	// Upload writes a file, or extracts a tar stream into a directory.
 	Upload(grpc.ClientStreamingServer[UploadRequest, UploadReply]) error
 	// Download reads a file, or a directory's contents as a tar stream.
@@ -195,6 +225,12 @@ func (UnimplementedSandboxServer) Signal(context.Context, *SignalRequest) (*Sign
 }
 func (UnimplementedSandboxServer) EndPhase(context.Context, *EndPhaseRequest) (*EndPhaseReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndPhase not implemented")
+}
+func (UnimplementedSandboxServer) Pause(context.Context, *PauseRequest) (*PauseReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Pause not implemented")
+}
+func (UnimplementedSandboxServer) Resume(context.Context, *ResumeRequest) (*ResumeReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Resume not implemented")
 }
 func (UnimplementedSandboxServer) Upload(grpc.ClientStreamingServer[UploadRequest, UploadReply]) error {
 	return status.Error(codes.Unimplemented, "method Upload not implemented")
@@ -276,6 +312,42 @@ func _Sandbox_EndPhase_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Sandbox_Pause_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SandboxServer).Pause(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Sandbox_Pause_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SandboxServer).Pause(ctx, req.(*PauseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Sandbox_Resume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SandboxServer).Resume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Sandbox_Resume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SandboxServer).Resume(ctx, req.(*ResumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Sandbox_Upload_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(SandboxServer).Upload(&grpc.GenericServerStream[UploadRequest, UploadReply]{ServerStream: stream})
 }
@@ -344,6 +416,14 @@ var Sandbox_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EndPhase",
 			Handler:    _Sandbox_EndPhase_Handler,
+		},
+		{
+			MethodName: "Pause",
+			Handler:    _Sandbox_Pause_Handler,
+		},
+		{
+			MethodName: "Resume",
+			Handler:    _Sandbox_Resume_Handler,
 		},
 		{
 			MethodName: "Stat",

@@ -65,6 +65,21 @@ func (s *service) EndPhase(context.Context, *sandboxpb.EndPhaseRequest) (*sandbo
 	return &sandboxpb.EndPhaseReply{Killed: uint32(killed)}, nil
 }
 
+func (s *service) Pause(context.Context, *sandboxpb.PauseRequest) (*sandboxpb.PauseReply, error) {
+	paused, err := s.Manager.Pause()
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &sandboxpb.PauseReply{Paused: uint32(paused)}, nil
+}
+
+func (s *service) Resume(context.Context, *sandboxpb.ResumeRequest) (*sandboxpb.ResumeReply, error) {
+	if err := s.Manager.Resume(); err != nil {
+		return nil, statusOf(err)
+	}
+	return &sandboxpb.ResumeReply{}, nil
+}
+
 func (s *service) Quit(_ context.Context, request *sandboxpb.QuitRequest) (*sandboxpb.QuitReply, error) {
 	if request.Code < 0 || request.Code > 255 {
 		return nil, status.Errorf(codes.InvalidArgument, "code: %d is not between 0 and 255", request.Code)

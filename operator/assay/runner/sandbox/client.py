@@ -217,6 +217,20 @@ class SandboxClient:
             reply: pb.EndPhaseReply = await self._control("EndPhase", pb.EndPhaseRequest())
         return reply.killed
 
+    async def pause(self) -> int:
+        """Stop every process in the container but sandboxd until `resume`. Returns how many there were.
+
+        What is started meanwhile runs.
+        """
+        with self._errors("pause"):
+            reply: pb.PauseReply = await self._control("Pause", pb.PauseRequest())
+        return reply.paused
+
+    async def resume(self) -> None:
+        """Let every process of the container run on."""
+        with self._errors("resume"):
+            await self._control("Resume", pb.ResumeRequest())
+
     async def quit(self, code: int = 0) -> None:
         """Kill everything and end the container with this exit code (0 to 255)."""
         with self._errors("quit"):

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"assay/runner/sandbox/sandbox.proto\x12\x10\x61ssay.sandbox.v1\"\xf3\x01\n\x0b\x45xecRequest\x12&\n\x04\x61rgv\x18\x01 \x01(\x0b\x32\x16.assay.sandbox.v1.ArgvH\x00\x12\x10\n\x06script\x18\x02 \x01(\tH\x00\x12\x33\n\x03\x65nv\x18\x03 \x03(\x0b\x32&.assay.sandbox.v1.ExecRequest.EnvEntry\x12\x0b\n\x03\x63wd\x18\x04 \x01(\t\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x12\n\ntimeout_ms\x18\x06 \x01(\x04\x12\x0f\n\x07\x63\x61ll_id\x18\x07 \x01(\t\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07\x63ommand\"\x14\n\x04\x41rgv\x12\x0c\n\x04\x61rgs\x18\x01 \x03(\t\"\x8e\x01\n\tExecReply\x12,\n\x07started\x18\x01 \x01(\x0b\x32\x19.assay.sandbox.v1.StartedH\x00\x12\x10\n\x06stdout\x18\x02 \x01(\x0cH\x00\x12\x10\n\x06stderr\x18\x03 \x01(\x0cH\x00\x12&\n\x04\x65xit\x18\x04 \x01(\x0b\x32\x16.assay.sandbox.v1.ExitH\x00\x42\x07\n\x05\x65vent\"\x16\n\x07Started\x12\x0b\n\x03pid\x18\x01 \x01(\x05\"K\n\x04\x45xit\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0e\n\x06signal\x18\x02 \x01(\x05\x12\x11\n\ttimed_out\x18\x03 \x01(\x08\x12\x12\n\noom_killed\x18\x04 \x01(\x08\"0\n\rSignalRequest\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0e\n\x06signal\x18\x02 \x01(\x05\"\r\n\x0bSignalReply\"\x11\n\x0f\x45ndPhaseRequest\"\x1f\n\rEndPhaseReply\x12\x0e\n\x06killed\x18\x01 \x01(\r\"\x80\x01\n\rUploadRequest\x12\x30\n\x06header\x18\x01 \x01(\x0b\x32\x1e.assay.sandbox.v1.UploadHeaderH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x12$\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x15.assay.sandbox.v1.EndH\x00\x42\x06\n\x04part\"u\n\x0cUploadHeader\x12\x0c\n\x04path\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.assay.sandbox.v1.Kind\x12\x0c\n\x04mode\x18\x03 \x01(\r\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x15\n\rexpected_size\x18\x05 \x01(\x04\"4\n\x03\x45nd\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0e\n\x06sha256\x18\x02 \x01(\x0c\x12\x0f\n\x07skipped\x18\x03 \x03(\t\"\x1b\n\x0bUploadReply\x12\x0c\n\x04size\x18\x01 \x01(\x04\"W\n\x0f\x44ownloadRequest\x12\x0c\n\x04path\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.assay.sandbox.v1.Kind\x12\x10\n\x08max_size\x18\x03 \x01(\x04\"\x82\x01\n\rDownloadReply\x12\x32\n\x06header\x18\x01 \x01(\x0b\x32 .assay.sandbox.v1.DownloadHeaderH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x12$\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x15.assay.sandbox.v1.EndH\x00\x42\x06\n\x04part\"\x1e\n\x0e\x44ownloadHeader\x12\x0c\n\x04mode\x18\x01 \x01(\r\"\r\n\x0bStatRequest\"\xe7\x01\n\tStatReply\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\r\n\x05\x63\x61lls\x18\x03 \x01(\r\x12\x11\n\tprocesses\x18\x04 \x01(\r\x12\x1a\n\x12memory_limit_bytes\x18\x05 \x01(\x04\x12\x19\n\x11memory_used_bytes\x18\x06 \x01(\x04\x12\x18\n\x10kernel_oom_kills\x18\x07 \x01(\x04\x12\x32\n\x0cmemory_kills\x18\x08 \x03(\x0b\x32\x1c.assay.sandbox.v1.MemoryKill\x12\x15\n\rown_rss_bytes\x18\t \x01(\x04\"\x88\x01\n\nMemoryKill\x12\x0f\n\x07unix_ms\x18\x01 \x01(\x03\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\x0f\n\x07\x63ommand\x18\x03 \x01(\t\x12\x11\n\trss_bytes\x18\x04 \x01(\x04\x12\x12\n\nused_bytes\x18\x05 \x01(\x04\x12\x13\n\x0blimit_bytes\x18\x06 \x01(\x04\x12\x0f\n\x07\x63\x61ll_id\x18\x07 \x01(\t\"\x1b\n\x0bQuitRequest\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\"\x0b\n\tQuitReply*9\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\r\n\tKIND_FILE\x10\x01\x12\x0c\n\x08KIND_TAR\x10\x02\x32\x8f\x04\n\x07Sandbox\x12\x44\n\x04\x45xec\x12\x1d.assay.sandbox.v1.ExecRequest\x1a\x1b.assay.sandbox.v1.ExecReply0\x01\x12H\n\x06Signal\x12\x1f.assay.sandbox.v1.SignalRequest\x1a\x1d.assay.sandbox.v1.SignalReply\x12N\n\x08\x45ndPhase\x12!.assay.sandbox.v1.EndPhaseRequest\x1a\x1f.assay.sandbox.v1.EndPhaseReply\x12J\n\x06Upload\x12\x1f.assay.sandbox.v1.UploadRequest\x1a\x1d.assay.sandbox.v1.UploadReply(\x01\x12P\n\x08\x44ownload\x12!.assay.sandbox.v1.DownloadRequest\x1a\x1f.assay.sandbox.v1.DownloadReply0\x01\x12\x42\n\x04Stat\x12\x1d.assay.sandbox.v1.StatRequest\x1a\x1b.assay.sandbox.v1.StatReply\x12\x42\n\x04Quit\x12\x1d.assay.sandbox.v1.QuitRequest\x1a\x1b.assay.sandbox.v1.QuitReplyB\'Z%assay.dev/sandboxd/internal/sandboxpbb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"assay/runner/sandbox/sandbox.proto\x12\x10\x61ssay.sandbox.v1\"\xf3\x01\n\x0b\x45xecRequest\x12&\n\x04\x61rgv\x18\x01 \x01(\x0b\x32\x16.assay.sandbox.v1.ArgvH\x00\x12\x10\n\x06script\x18\x02 \x01(\tH\x00\x12\x33\n\x03\x65nv\x18\x03 \x03(\x0b\x32&.assay.sandbox.v1.ExecRequest.EnvEntry\x12\x0b\n\x03\x63wd\x18\x04 \x01(\t\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x12\n\ntimeout_ms\x18\x06 \x01(\x04\x12\x0f\n\x07\x63\x61ll_id\x18\x07 \x01(\t\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07\x63ommand\"\x14\n\x04\x41rgv\x12\x0c\n\x04\x61rgs\x18\x01 \x03(\t\"\x8e\x01\n\tExecReply\x12,\n\x07started\x18\x01 \x01(\x0b\x32\x19.assay.sandbox.v1.StartedH\x00\x12\x10\n\x06stdout\x18\x02 \x01(\x0cH\x00\x12\x10\n\x06stderr\x18\x03 \x01(\x0cH\x00\x12&\n\x04\x65xit\x18\x04 \x01(\x0b\x32\x16.assay.sandbox.v1.ExitH\x00\x42\x07\n\x05\x65vent\"\x16\n\x07Started\x12\x0b\n\x03pid\x18\x01 \x01(\x05\"K\n\x04\x45xit\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0e\n\x06signal\x18\x02 \x01(\x05\x12\x11\n\ttimed_out\x18\x03 \x01(\x08\x12\x12\n\noom_killed\x18\x04 \x01(\x08\"0\n\rSignalRequest\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0e\n\x06signal\x18\x02 \x01(\x05\"\r\n\x0bSignalReply\"\x11\n\x0f\x45ndPhaseRequest\"\x1f\n\rEndPhaseReply\x12\x0e\n\x06killed\x18\x01 \x01(\r\"\x0e\n\x0cPauseRequest\"\x1c\n\nPauseReply\x12\x0e\n\x06paused\x18\x01 \x01(\r\"\x0f\n\rResumeRequest\"\r\n\x0bResumeReply\"\x80\x01\n\rUploadRequest\x12\x30\n\x06header\x18\x01 \x01(\x0b\x32\x1e.assay.sandbox.v1.UploadHeaderH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x12$\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x15.assay.sandbox.v1.EndH\x00\x42\x06\n\x04part\"u\n\x0cUploadHeader\x12\x0c\n\x04path\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.assay.sandbox.v1.Kind\x12\x0c\n\x04mode\x18\x03 \x01(\r\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x15\n\rexpected_size\x18\x05 \x01(\x04\"4\n\x03\x45nd\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0e\n\x06sha256\x18\x02 \x01(\x0c\x12\x0f\n\x07skipped\x18\x03 \x03(\t\"\x1b\n\x0bUploadReply\x12\x0c\n\x04size\x18\x01 \x01(\x04\"W\n\x0f\x44ownloadRequest\x12\x0c\n\x04path\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.assay.sandbox.v1.Kind\x12\x10\n\x08max_size\x18\x03 \x01(\x04\"\x82\x01\n\rDownloadReply\x12\x32\n\x06header\x18\x01 \x01(\x0b\x32 .assay.sandbox.v1.DownloadHeaderH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x12$\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x15.assay.sandbox.v1.EndH\x00\x42\x06\n\x04part\"\x1e\n\x0e\x44ownloadHeader\x12\x0c\n\x04mode\x18\x01 \x01(\r\"\r\n\x0bStatRequest\"\xe7\x01\n\tStatReply\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\r\n\x05\x63\x61lls\x18\x03 \x01(\r\x12\x11\n\tprocesses\x18\x04 \x01(\r\x12\x1a\n\x12memory_limit_bytes\x18\x05 \x01(\x04\x12\x19\n\x11memory_used_bytes\x18\x06 \x01(\x04\x12\x18\n\x10kernel_oom_kills\x18\x07 \x01(\x04\x12\x32\n\x0cmemory_kills\x18\x08 \x03(\x0b\x32\x1c.assay.sandbox.v1.MemoryKill\x12\x15\n\rown_rss_bytes\x18\t \x01(\x04\"\x88\x01\n\nMemoryKill\x12\x0f\n\x07unix_ms\x18\x01 \x01(\x03\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\x0f\n\x07\x63ommand\x18\x03 \x01(\t\x12\x11\n\trss_bytes\x18\x04 \x01(\x04\x12\x12\n\nused_bytes\x18\x05 \x01(\x04\x12\x13\n\x0blimit_bytes\x18\x06 \x01(\x04\x12\x0f\n\x07\x63\x61ll_id\x18\x07 \x01(\t\"\x1b\n\x0bQuitRequest\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\"\x0b\n\tQuitReply*9\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\r\n\tKIND_FILE\x10\x01\x12\x0c\n\x08KIND_TAR\x10\x02\x32\xa0\x05\n\x07Sandbox\x12\x44\n\x04\x45xec\x12\x1d.assay.sandbox.v1.ExecRequest\x1a\x1b.assay.sandbox.v1.ExecReply0\x01\x12H\n\x06Signal\x12\x1f.assay.sandbox.v1.SignalRequest\x1a\x1d.assay.sandbox.v1.SignalReply\x12N\n\x08\x45ndPhase\x12!.assay.sandbox.v1.EndPhaseRequest\x1a\x1f.assay.sandbox.v1.EndPhaseReply\x12\x45\n\x05Pause\x12\x1e.assay.sandbox.v1.PauseRequest\x1a\x1c.assay.sandbox.v1.PauseReply\x12H\n\x06Resume\x12\x1f.assay.sandbox.v1.ResumeRequest\x1a\x1d.assay.sandbox.v1.ResumeReply\x12J\n\x06Upload\x12\x1f.assay.sandbox.v1.UploadRequest\x1a\x1d.assay.sandbox.v1.UploadReply(\x01\x12P\n\x08\x44ownload\x12!.assay.sandbox.v1.DownloadRequest\x1a\x1f.assay.sandbox.v1.DownloadReply0\x01\x12\x42\n\x04Stat\x12\x1d.assay.sandbox.v1.StatRequest\x1a\x1b.assay.sandbox.v1.StatReply\x12\x42\n\x04Quit\x12\x1d.assay.sandbox.v1.QuitRequest\x1a\x1b.assay.sandbox.v1.QuitReplyB\'Z%assay.dev/sandboxd/internal/sandboxpbb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'Z%assay.dev/sandboxd/internal/sandboxpb'
   _globals['_EXECREQUEST_ENVENTRY']._loaded_options = None
   _globals['_EXECREQUEST_ENVENTRY']._serialized_options = b'8\001'
-  _globals['_KIND']._serialized_start=1704
-  _globals['_KIND']._serialized_end=1761
+  _globals['_KIND']._serialized_start=1782
+  _globals['_KIND']._serialized_end=1839
   _globals['_EXECREQUEST']._serialized_start=57
   _globals['_EXECREQUEST']._serialized_end=300
   _globals['_EXECREQUEST_ENVENTRY']._serialized_start=247
@@ -56,30 +56,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENDPHASEREQUEST']._serialized_end=652
   _globals['_ENDPHASEREPLY']._serialized_start=654
   _globals['_ENDPHASEREPLY']._serialized_end=685
-  _globals['_UPLOADREQUEST']._serialized_start=688
-  _globals['_UPLOADREQUEST']._serialized_end=816
-  _globals['_UPLOADHEADER']._serialized_start=818
-  _globals['_UPLOADHEADER']._serialized_end=935
-  _globals['_END']._serialized_start=937
-  _globals['_END']._serialized_end=989
-  _globals['_UPLOADREPLY']._serialized_start=991
-  _globals['_UPLOADREPLY']._serialized_end=1018
-  _globals['_DOWNLOADREQUEST']._serialized_start=1020
-  _globals['_DOWNLOADREQUEST']._serialized_end=1107
-  _globals['_DOWNLOADREPLY']._serialized_start=1110
-  _globals['_DOWNLOADREPLY']._serialized_end=1240
-  _globals['_DOWNLOADHEADER']._serialized_start=1242
-  _globals['_DOWNLOADHEADER']._serialized_end=1272
-  _globals['_STATREQUEST']._serialized_start=1274
-  _globals['_STATREQUEST']._serialized_end=1287
-  _globals['_STATREPLY']._serialized_start=1290
-  _globals['_STATREPLY']._serialized_end=1521
-  _globals['_MEMORYKILL']._serialized_start=1524
-  _globals['_MEMORYKILL']._serialized_end=1660
-  _globals['_QUITREQUEST']._serialized_start=1662
-  _globals['_QUITREQUEST']._serialized_end=1689
-  _globals['_QUITREPLY']._serialized_start=1691
-  _globals['_QUITREPLY']._serialized_end=1702
-  _globals['_SANDBOX']._serialized_start=1764
-  _globals['_SANDBOX']._serialized_end=2291
+  _globals['_PAUSEREQUEST']._serialized_start=687
+  _globals['_PAUSEREQUEST']._serialized_end=701
+  _globals['_PAUSEREPLY']._serialized_start=703
+  _globals['_PAUSEREPLY']._serialized_end=731
+  _globals['_RESUMEREQUEST']._serialized_start=733
+  _globals['_RESUMEREQUEST']._serialized_end=748
+  _globals['_RESUMEREPLY']._serialized_start=750
+  _globals['_RESUMEREPLY']._serialized_end=763
+  _globals['_UPLOADREQUEST']._serialized_start=766
+  _globals['_UPLOADREQUEST']._serialized_end=894
+  _globals['_UPLOADHEADER']._serialized_start=896
+  _globals['_UPLOADHEADER']._serialized_end=1013
+  _globals['_END']._serialized_start=1015
+  _globals['_END']._serialized_end=1067
+  _globals['_UPLOADREPLY']._serialized_start=1069
+  _globals['_UPLOADREPLY']._serialized_end=1096
+  _globals['_DOWNLOADREQUEST']._serialized_start=1098
+  _globals['_DOWNLOADREQUEST']._serialized_end=1185
+  _globals['_DOWNLOADREPLY']._serialized_start=1188
+  _globals['_DOWNLOADREPLY']._serialized_end=1318
+  _globals['_DOWNLOADHEADER']._serialized_start=1320
+  _globals['_DOWNLOADHEADER']._serialized_end=1350
+  _globals['_STATREQUEST']._serialized_start=1352
+  _globals['_STATREQUEST']._serialized_end=1365
+  _globals['_STATREPLY']._serialized_start=1368
+  _globals['_STATREPLY']._serialized_end=1599
+  _globals['_MEMORYKILL']._serialized_start=1602
+  _globals['_MEMORYKILL']._serialized_end=1738
+  _globals['_QUITREQUEST']._serialized_start=1740
+  _globals['_QUITREQUEST']._serialized_end=1767
+  _globals['_QUITREPLY']._serialized_start=1769
+  _globals['_QUITREPLY']._serialized_end=1780
+  _globals['_SANDBOX']._serialized_start=1842
+  _globals['_SANDBOX']._serialized_end=2514
 # @@protoc_insertion_point(module_scope)

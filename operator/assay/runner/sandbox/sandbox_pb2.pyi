@@ -99,6 +99,24 @@ class EndPhaseReply(_message.Message):
     killed: int
     def __init__(self, killed: _Optional[int] = ...) -> None: ...
 
+class PauseRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PauseReply(_message.Message):
+    __slots__ = ("paused",)
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    paused: int
+    def __init__(self, paused: _Optional[int] = ...) -> None: ...
+
+class ResumeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ResumeReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class UploadRequest(_message.Message):
     __slots__ = ("header", "chunk", "end")
     HEADER_FIELD_NUMBER: _ClassVar[int]

@@ -49,6 +49,16 @@ class SandboxStub:
                 request_serializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.EndPhaseRequest.SerializeToString,
                 response_deserializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.EndPhaseReply.FromString,
                 _registered_method=True)
+        self.Pause = channel.unary_unary(
+                '/assay.sandbox.v1.Sandbox/Pause',
+                request_serializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.PauseRequest.SerializeToString,
+                response_deserializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.PauseReply.FromString,
+                _registered_method=True)
+        self.Resume = channel.unary_unary(
+                '/assay.sandbox.v1.Sandbox/Resume',
+                request_serializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.ResumeRequest.SerializeToString,
+                response_deserializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.ResumeReply.FromString,
+                _registered_method=True)
         self.Upload = channel.stream_unary(
                 '/assay.sandbox.v1.Sandbox/Upload',
                 request_serializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.UploadRequest.SerializeToString,
@@ -92,6 +102,20 @@ class SandboxServicer:
     def EndPhase(self, request, context):
         """EndPhase kills every process in the container but PID 1.
         """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Pause(self, request, context):
+        """Pause stops every process in the container but PID 1 until Resume. What is
+        started meanwhile runs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Resume(self, request, context):
+        """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -140,6 +164,16 @@ def add_SandboxServicer_to_server(servicer, server):
                     servicer.EndPhase,
                     request_deserializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.EndPhaseRequest.FromString,
                     response_serializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.EndPhaseReply.SerializeToString,
+            ),
+            'Pause': grpc.unary_unary_rpc_method_handler(
+                    servicer.Pause,
+                    request_deserializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.PauseRequest.FromString,
+                    response_serializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.PauseReply.SerializeToString,
+            ),
+            'Resume': grpc.unary_unary_rpc_method_handler(
+                    servicer.Resume,
+                    request_deserializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.ResumeRequest.FromString,
+                    response_serializer=assay_dot_runner_dot_sandbox_dot_sandbox__pb2.ResumeReply.SerializeToString,
             ),
             'Upload': grpc.stream_unary_rpc_method_handler(
                     servicer.Upload,
@@ -243,6 +277,60 @@ class Sandbox:
             '/assay.sandbox.v1.Sandbox/EndPhase',
             assay_dot_runner_dot_sandbox_dot_sandbox__pb2.EndPhaseRequest.SerializeToString,
             assay_dot_runner_dot_sandbox_dot_sandbox__pb2.EndPhaseReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Pause(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/assay.sandbox.v1.Sandbox/Pause',
+            assay_dot_runner_dot_sandbox_dot_sandbox__pb2.PauseRequest.SerializeToString,
+            assay_dot_runner_dot_sandbox_dot_sandbox__pb2.PauseReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Resume(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/assay.sandbox.v1.Sandbox/Resume',
+            assay_dot_runner_dot_sandbox_dot_sandbox__pb2.ResumeRequest.SerializeToString,
+            assay_dot_runner_dot_sandbox_dot_sandbox__pb2.ResumeReply.FromString,
             options,
             channel_credentials,
             insecure,
