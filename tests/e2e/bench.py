@@ -222,13 +222,15 @@ class Bench:
             LEDGERS, namespace, ledger, has_condition("Verified"), what="Verified", seconds=SECONDS
         )
 
-    def until(self, holds: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
-        """Returns once `holds` does; for what has no watch."""
+    def until(
+        self, holds: Callable[[], bool], what: str, seconds: float = SECONDS, pause: float = 0.3
+    ) -> None:
+        """Returns once `holds` does; for what has no watch. What passes soon needs a short `pause`."""
         deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline:
                 raise WaitTimeout(f"{what}: not within {seconds:.0f} s")
-            time.sleep(0.3)
+            time.sleep(pause)
 
     def kubectl(self, *arguments: str) -> str:
         return run(["kubectl", *arguments])

@@ -29,7 +29,8 @@ def test_gateways_killed_in_the_middle_of_an_upload_lose_nothing(bench: Bench) -
     solve = f"{LEAVE_ANSWER}\nhead -c {LARGE} /dev/urandom > /logs/artifacts/large.bin"
     ledger = bench.ledger(Task("large", solve=solve, test=CHECK_ANSWER))
     run = bench.run(ledger, bench.variant("oracle"))
-    bench.until(lambda: _uploading(bench, run), "a large file is on its way into the store")
+    # On a fast machine the upload is a matter of a second.
+    bench.until(lambda: _uploading(bench, run), "a large file is on its way into the store", pause=0.02)
     kill(bench, RUN_NAMESPACE, GATEWAY)
 
     status = run.completed(seconds=300).status
