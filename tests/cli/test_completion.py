@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_cluster_commands import api_server
+from tests.cli.test_cluster_commands import environment as kubeconfig
+
 BIN = Path(sys.executable).parent
 WAIT_SECONDS = 60
 SHELLS = {
@@ -133,6 +136,23 @@ def test_kubectl_completes_what_follows_the_plugins_name(
     found = said("kubectl", "__complete", "assay", *words, environment=environment).splitlines()
     assert found.pop().startswith(":"), "kubectl's directive to the shell"
     assert [line.split("\t")[0] for line in found] == candidates
+
+
+def test_names_of_runs_are_completed(environment: dict[str, str], tmp_path: Path) -> None:
+    runs = {"items": [{"metadata": {"name": name}} for name in ("nightly-1", "nightly-2", "weekly")]}
+    with api_server(200, runs) as server:
+        there = environment | kubeconfig(tmp_path, server)
+        found = said("kubectl", "__complete", "assay", "show", "night", environment=there).splitlines()
+    assert found[:-1] == ["nightly-1", "nightly-2"]
+
+
+def test_without_a_cluster_there_are_no_names_and_no_complaints(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    away = environment | kubeconfig(tmp_path, "http://127.0.0.1:1")
+    command = [str(BIN / "kubectl_complete-assay"), "show", ""]
+    done = subprocess.run(command, env=away, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
 def said(*command: str, environment: dict[str, str]) -> str:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import ValidationError
 
-from assay.adapters.kube_config import KubeConfig, load_kube_config
-from assay.adapters.kube_errors import KubeRefused, KubeUnavailable, decoded
+from assay.adapters.kube_config import KubeConfig, KubeConfigError, load_kube_config
+from assay.adapters.kube_errors import KubeError, KubeRefused, KubeUnavailable, decoded
 from assay.adapters.kube_read import KubeReader
 from assay.api.evaluation_run import EvaluationRun
 from assay.cli.output import InputError, expected_errors, explained
@@ -33,6 +33,8 @@ TIMEOUT_VARIABLE = "ASSAY_REQUEST_SECONDS"
 """How long one request to the API server may take."""
 REQUEST_SECONDS = 30.0
 MOST_SECONDS = 3600
+COMPLETION_SECONDS = 2.0
+"""Somebody has pressed Tab and waits."""
 
 GROUP_PATH = "/apis/assay.dev/v1alpha1"
 
@@ -91,6 +93,19 @@ class View:
         """The run of that name. Raises InputError where there is none."""
         with _absence_explained(self.namespace, name):
             return parse_run(self.reader.get(resource_path(self.namespace, "evaluationruns", name)))
+
+
+def run_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of runs for a shell that completes; none where the cluster does not say them at once."""
+    asked = ctx.params
+    try:
+        config = load_kube_config(kubeconfig=asked.get("kubeconfig"), context=asked.get("context"))
+        path = resource_path(asked.get("namespace") or config.namespace, "evaluationruns")
+        found = KubeReader(config, COMPLETION_SECONDS).get(path)["items"]
+    except (KubeError, KubeConfigError, OSError):
+        return []
+    names = (str(one["metadata"]["name"]) for one in found)
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def resource_path(namespace: str, plural: str, name: str = "") -> str:

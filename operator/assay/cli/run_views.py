@@ -17,6 +17,7 @@ from assay.cli.cluster import (
     end_with,
     exit_status,
     read_cluster,
+    run_names,
 )
 from assay.cli.output import print_json, print_table
 from assay.core import run_story
@@ -26,7 +27,9 @@ from assay.core.terminal_text import one_line, printable
 _PLAIN_WIDTH = 200
 _CELL = 80
 
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="Name of the EvaluationRun.")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="Name of the EvaluationRun.", autocompletion=run_names)
+]
 
 
 def list_runs(
