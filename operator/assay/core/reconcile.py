@@ -220,7 +220,7 @@ class Tries:
         key = _key(job.attempt_key, self._planned)
         if key is None:
             return
-        pod = newest(self._observed.pods.get(job.name, ()))
+        pod = pod_that_counts(self._observed.pods.get(job.name, ()))
         if pod is None and job.finished and not self._is_podless(job.name):
             self.live.append(LiveTry(key, job.name, WaitingFor(Waiting.ENDING, "its pod is not known yet")))
             return
@@ -290,7 +290,7 @@ class Tries:
                 self.live.append(LiveTry(key, name, WaitingFor(Waiting.NO_POD)))
                 names.add(name)
         for name, pods in self._observed.pods.items():
-            pod = newest(pods)
+            pod = pod_that_counts(pods)
             if name in self._observed.jobs or name in names or pod is None or pod.ended:
                 continue
             owner = _key(pod.attempt_key, self._planned)
@@ -361,11 +361,19 @@ def name_of(run_uid: str, key: AttemptKey, try_number: int) -> str:
     return job_name(run_uid, key.ledger, key.task, key.variant, key.repetition, try_number)
 
 
-def newest(pods: Sequence[PodView]) -> PodView | None:
-    """The pod that counts: of several the one made last, since a Job that Kueue took back gets a new one."""
+def pod_that_counts(pods: Sequence[PodView]) -> PodView | None:
+    """Of several pods of a Job the one made last, since a Job that Kueue took back gets a new one.
+
+    One that still works comes before all that have ended: where the API server died under the Job controller,
+    this may have made a pod too many and have removed it again.
+    """
     if len(pods) == 1:
         return pods[0]
-    return max(pods, key=lambda pod: (pod.created_at, not pod.gone, pod.uid), default=None)
+    return max(pods, key=_rank, default=None)
+
+
+def _rank(pod: PodView) -> tuple[bool, datetime, bool, str]:
+    return not (pod.ended or pod.deleting), pod.created_at, not pod.gone, pod.uid
 
 
 def _key(text: str, planned: Container[AttemptKey]) -> AttemptKey | None:

@@ -14,7 +14,7 @@ from assay.adapters.kube import KubeError
 from assay.adapters.kube_decode import decode_events
 from assay.core.observation import JobEvent, JobView, PodView
 from assay.core.pod_causes import starts_late
-from assay.core.reconcile import newest
+from assay.core.reconcile import pod_that_counts
 from assay.handlers.context import Context
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,8 @@ class StartEvents:
         late = [
             pod
             for job in objects.jobs.values()
-            if (pod := newest(tuple(objects.pods.get(job.name, {}).values()))) and starts_late(job, pod, now)
+            if (pod := pod_that_counts(tuple(objects.pods.get(job.name, {}).values())))
+            and starts_late(job, pod, now)
         ]
         if (without or late) and self._due <= time.monotonic():
             self._due = time.monotonic() + EVENTS_SECONDS

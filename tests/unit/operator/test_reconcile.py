@@ -343,6 +343,17 @@ class TestDispatch:
         assert [one.key for one in decision.live] == [FIRST]
         assert decision.live[0].waiting is None
 
+    def test_a_pod_too_many_that_is_removed_ends_nothing(self) -> None:
+        """The Job controller makes one where the API server died before it had answered for the first."""
+        observed = live(FIRST)
+        ((name, (pod,)),) = observed.pods.items()
+        extra: PodView = replace(pod, uid="other", created_at=make.later(1), deleting=True)
+        for removed in (extra, replace(extra, gone_at=make.later(2))):
+            decision = decide(replace(observed, pods={name: (removed, pod)}))
+            assert [one.key for one in decision.live] == [FIRST]
+            assert decision.live[0].waiting is None
+            assert FIRST not in {key for key, _ in created(decision)}
+
     def test_an_attempt_whose_job_vanished_waits_for_s3(self) -> None:
         decision = decide(Observed(unsettled=frozenset({FIRST})))
         assert FIRST not in {key for key, _ in created(decision)}
