@@ -86,8 +86,9 @@ def kill_runner(_: Bench, pod: Object) -> None:
 _EATER = """
 import os, sys, time
 victim, group = sys.argv[1:]
-open("/proc/self/oom_score_adj", "w").write("-1000")
-open(f"{group}/cgroup.procs", "w").write(str(os.getpid()))
+for path, value in ((f"/proc/{victim}/oom_score_adj", 1000), (f"{group}/cgroup.procs", os.getpid())):
+    with open(path, "w") as file:
+        file.write(str(value))
 
 def alive():
     try:
@@ -105,7 +106,8 @@ while alive():
 def starve_runner(_: Bench, pod: Object) -> None:
     """Fill the memory of the runner's container until the kernel kills the runner for it.
 
-    The process that fills it may not be killed itself, so the runner is the one that there is to kill.
+    The runner is made the first to be killed. To spare the process that fills the memory instead would take a
+    capability that not every machine gives its root.
     """
     runner = runners_of(pod)[0]
     group = runner.memory_cgroup
