@@ -12,16 +12,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import yaml
 
 from assay.api.evaluation_run import EvaluationRun
+from tests.fixtures.http_answers import answering
 from tests.operator_kit.builders import DIGEST, RUN_UID, run_object
 
 BAR_SECONDS = 1.0
@@ -55,30 +54,11 @@ def ended_run() -> EvaluationRun:
     return run_object(status=status, variants=[{"name": name} for name in names])
 
 
-@contextmanager
-def api_server(run: EvaluationRun) -> Iterator[str]:
+def api_server(run: EvaluationRun) -> AbstractContextManager[str]:
     """Answers with the run, or with a list of 20 of it."""
     one = run.model_dump_json(by_alias=True, exclude_none=True)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = one if self.path.endswith("/run") else f'{{"items": [{",".join([one] * 20)}]}}'
-            content = body.encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
+    many = f'{{"items": [{",".join([one] * 20)}]}}'
+    return answering(lambda path: (one if path.endswith("/run") else many).encode())
 
 
 def seconds(command: Sequence[str], environment: dict[str, str]) -> float:

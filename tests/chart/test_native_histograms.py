@@ -2,9 +2,7 @@
 
 import re
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from assay.api.outcome import OutcomeClass
 from assay.core.record import AttemptKey, TryRecord
 from assay.core.run_totals import RunTotals
 from scripts.dashboards.prometheus import scraping
+from tests.fixtures.http_answers import answering
 from tests.operator_kit.builders import NOW, run_object
 
 SECONDS = (4.0, 20.0, 20.0, 900.0)
@@ -43,24 +42,8 @@ def operator() -> Iterator[str]:
     )
     metrics.run_series.show(RunView(run, totals=totals))
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = metrics.render()
-            self.send_response(200)
-            self.send_header("Content-Type", CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with answering(lambda _: metrics.render(), content_type=CONTENT_TYPE) as url:
+        yield url.removeprefix("http://")
 
 
 def converts() -> bool:

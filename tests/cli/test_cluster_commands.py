@@ -4,10 +4,8 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import yaml
 
 from assay.cli.app import COMMANDS, load
 from tests.cli.conftest import run
+from tests.fixtures.http_answers import answering
 
 TALKS_TO_CLUSTER = [
     ("list",),
@@ -43,30 +42,9 @@ def environment(folder: Path, server: str, **more: str) -> dict[str, str]:
     return {"KUBECONFIG": str(path), "KUBERNETES_SERVICE_HOST": "", **more}
 
 
-@contextmanager
-def api_server(status: int, body: object) -> Iterator[str]:
+def api_server(status: int, body: object) -> AbstractContextManager[str]:
     """Answers every request alike, as the API server words its refusals."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    return answering(lambda _: json.dumps(body).encode(), status=status)
 
 
 @pytest.fixture
