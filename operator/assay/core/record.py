@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from assay.api.evidence import ARTIFACTS, Manifest, TokenCounts
+from assay.api.evidence import ARTIFACTS, PIN_EXTERNAL, Manifest, TokenCounts
 from assay.api.outcome import OutcomeClass
 from assay.api.tryspec import AttemptIdentity
 from assay.core.outcomes import TABLE, Rule
@@ -106,6 +106,11 @@ class TryRecord:
     def rule(self) -> Rule:
         """What follows from the class."""
         return TABLE[self.outcome]
+
+    @property
+    def flagged(self) -> bool:
+        """Whether the runner noted something about the try; a note about its own image is none."""
+        return any(flag != PIN_EXTERNAL for flag in self.flags)
 
     def to_json(self) -> str:
         """The record as it is kept in the Job's annotation."""

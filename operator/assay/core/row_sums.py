@@ -3,41 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Context, Decimal
-from fractions import Fraction
 
-from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
-from assay.core.figures.known_means import EXACT_DIGITS
+from assay.core.figures.known_means import KnownSum
 from assay.core.record import TryRecord
 from assay.core.record_totals import tokens_of
 
 Row = tuple[str, str]
 """Ledger and variant."""
 
-_EXACT = Context(prec=EXACT_DIGITS)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownSum:
-    """Exact sum of the values that are known, and their number."""
-
-    whole: int = 0
-    rest: Decimal = Decimal()
-    n: int = 0
-
-    def plus(self, value: float | None) -> "KnownSum":
-        """With one more value; None is unknown."""
-        if value is None:
-            return self
-        if isinstance(value, int):
-            return KnownSum(self.whole + value, self.rest, self.n + 1)
-        return KnownSum(self.whole, _EXACT.add(self.rest, Decimal(repr(value))), self.n + 1)
-
-    @property
-    def mean(self) -> Fraction | None:
-        """Exact mean; None of nothing."""
-        return (self.whole + Fraction(self.rest)) / self.n if self.n else None
+_NONE = KnownSum()
 
 
 @dataclass(slots=True)
@@ -49,12 +24,12 @@ class RowSums:
     valid: int = 0
     """Attempts that have a result; what follows is about the retained tries alone."""
     flagged: int = 0
-    input: KnownSum = KnownSum()
-    cache_read: KnownSum = KnownSum()
-    cache_write: KnownSum = KnownSum()
-    output: KnownSum = KnownSum()
-    agent_seconds: KnownSum = KnownSum()
-    total_seconds: KnownSum = KnownSum()
+    input: KnownSum = _NONE
+    cache_read: KnownSum = _NONE
+    cache_write: KnownSum = _NONE
+    output: KnownSum = _NONE
+    agent_seconds: KnownSum = _NONE
+    total_seconds: KnownSum = _NONE
     commits: set[str] = field(default_factory=set)
     versions: set[str] = field(default_factory=set)
     rewards: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -64,7 +39,7 @@ class RowSums:
         """Count the result of an attempt."""
         tokens = tokens_of(record.tokens)
         self.valid += 1
-        self.flagged += any(flag != PIN_EXTERNAL for flag in record.flags)
+        self.flagged += record.flagged
         self.input = self.input.plus(tokens.input)
         self.cache_read = self.cache_read.plus(tokens.cache_read)
         self.cache_write = self.cache_write.plus(tokens.cache_write)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from assay.api.evaluation_run import EvaluationRunSpec
-from assay.api.evidence import PIN_EXTERNAL
 from assay.api.outcome import OutcomeClass
 from assay.core.packed_tries import tries_since
 from assay.core.record import AttemptKey, TryRecord
@@ -61,7 +60,7 @@ class RowTotals:
         self.tries[record.outcome] += 1
         self.infrastructure_errors += record.rule.infrastructure
         self.refusals += record.rule.refusal
-        self.flagged += any(flag != PIN_EXTERNAL for flag in record.flags)
+        self.flagged += record.flagged
         self.model_calls += record.model_calls or 0
         self._add_tokens(record)
         seconds = (

@@ -7,9 +7,10 @@ from itertools import chain, repeat
 
 from assay.api import report as api
 from assay.api.evaluation_run_status import MEAN_LENGTH, IndexRow, Mean, VectorRow
+from assay.core.figures.known_means import KnownSum
 from assay.core.figures.scores import mean_of_means
 from assay.core.outcomes import TABLE
-from assay.core.row_sums import KnownSum, RowSums
+from assay.core.row_sums import RowSums
 
 
 def decimal_string(value: Fraction | float | Decimal, places: int = 6) -> str:

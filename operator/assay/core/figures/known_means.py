@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
-EXACT_DIGITS = 400
+_EXACT = Context(prec=400)
 """Enough for any sum of doubles and prices to be exact."""
 
 
@@ -31,12 +31,34 @@ class KnownMean:
         return self.n < self.planned
 
 
+@dataclass(frozen=True, slots=True)
+class KnownSum:
+    """Exact sum of the values that are known, and their number."""
+
+    whole: int = 0
+    rest: Decimal = Decimal()
+    n: int = 0
+
+    def plus(self, value: Decimal | float | None) -> "KnownSum":
+        """With one more value; None is unknown."""
+        if value is None:
+            return self
+        if isinstance(value, int):
+            return KnownSum(self.whole + value, self.rest, self.n + 1)
+        return KnownSum(self.whole, _EXACT.add(self.rest, _decimal(value)), self.n + 1)
+
+    @property
+    def mean(self) -> Fraction | None:
+        """Exact mean; None of nothing."""
+        return (self.whole + Fraction(self.rest)) / self.n if self.n else None
+
+
 def known_mean(values: Iterable[Decimal | float | None]) -> KnownMean:
     """Mean and total over the values that are not None; a float counts as the decimal that it prints as."""
     given = list(values)
     known = [value for value in given if value is not None]
     whole = sum(value for value in known if isinstance(value, int))
-    with localcontext(prec=EXACT_DIGITS):
+    with localcontext(_EXACT):
         rest = sum((_decimal(value) for value in known if not isinstance(value, int)), Decimal())
     return _mean(whole + Fraction(rest), len(known), len(given))
 
