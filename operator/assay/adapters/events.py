@@ -7,7 +7,7 @@ from typing import Literal
 
 from assay.adapters.kube import KubeClient, KubeError
 from assay.api.conditions import truncated
-from assay.api.labels import GROUP, VERSION
+from assay.api.labels import API_VERSION
 from assay.api.resource import Resource
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class About:
     def resource(cls, resource: Resource) -> "About":
         """One of our resources."""
         meta = resource.metadata
-        return cls(f"{GROUP}/{VERSION}", resource.names.kind, meta.namespace, meta.name, meta.uid)
+        return cls(API_VERSION, resource.names.kind, meta.namespace, meta.name, meta.uid)
 
 
 async def post_event(

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from assay.adapters.kube_config import KubeConfig
+from assay.adapters.kube_config import REQUEST_SECONDS, KubeConfig
 from assay.adapters.kube_errors import (
     KubeError,
     KubeRefused,
@@ -37,7 +37,6 @@ __all__ = [
 JSON = dict[str, Any]
 
 PAGE_SIZE = 500
-REQUEST_SECONDS = 30.0
 INACTIVITY_SECONDS = 100.0
 """The API server sends a bookmark about every minute: a watch that is silent longer is dead (cases.md D4)."""
 

@@ -12,6 +12,8 @@ from typing import Any, cast
 import yaml
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+REQUEST_SECONDS = 30.0
+"""How long a request to the API server may take where nobody says otherwise."""
 
 
 class KubeConfigError(Exception):

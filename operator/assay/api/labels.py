@@ -2,6 +2,7 @@
 
 GROUP = "assay.dev"
 VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 
 ROLE = f"{GROUP}/role"

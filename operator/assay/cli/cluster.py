@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import ValidationError
 
-from assay.adapters.kube_config import KubeConfig, KubeConfigError, load_kube_config
+from assay.adapters.kube_config import REQUEST_SECONDS, KubeConfig, KubeConfigError, load_kube_config
 from assay.adapters.kube_errors import KubeError, KubeRefused, KubeUnavailable, decoded
 from assay.adapters.kube_read import KubeReader
 from assay.api.evaluation_run import EvaluationRun
+from assay.api.labels import API_VERSION
 from assay.cli.output import InputError, expected_errors, explained
 from assay.core.run_story import ended
 
@@ -31,12 +32,11 @@ RUN_STOPPED = 5
 
 TIMEOUT_VARIABLE = "ASSAY_REQUEST_SECONDS"
 """How long one request to the API server may take."""
-REQUEST_SECONDS = 30.0
 MOST_SECONDS = 3600
 COMPLETION_SECONDS = 2.0
 """Somebody has pressed Tab and waits."""
 
-GROUP_PATH = "/apis/assay.dev/v1alpha1"
+GROUP_PATH = f"/apis/{API_VERSION}"
 
 Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Namespace of the run; absent = the context's.")

@@ -21,7 +21,6 @@ from assay.handlers.resources import collection_path
 
 log = logging.getLogger(__name__)
 
-RESOURCE_VERSION = f"{labels.GROUP}/{labels.VERSION}"
 EXPIRY_SECONDS = 5.0
 SELECTOR = f"{labels.MANAGED_BY}=assay,{labels.ROLE}={labels.ROLE_ATTEMPT}"
 
@@ -160,7 +159,7 @@ class Housekeeper:
             words = " and ".join(f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items())
             first, run = some[0], runs.get(run_uid)
             if run is not None:
-                about = About(RESOURCE_VERSION, "EvaluationRun", namespace, run.name, run.uid)
+                about = About(labels.API_VERSION, "EvaluationRun", namespace, run.name, run.uid)
                 why = "nothing owned them"
             else:
                 about = About(

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from assay.api.agent_variant import AgentVariant
 from assay.api.evaluation_run import EvaluationRun
-from assay.api.labels import GROUP, VERSION
+from assay.api.labels import API_VERSION
 from assay.api.ledger_resource import Ledger
 from assay.api.resource import Resource
 
@@ -19,7 +19,7 @@ KINDS: dict[str, type[Resource]] = {kind.names.plural: kind for kind in (Ledger,
 
 def collection_path(plural: str, namespace: str) -> str:
     """Path of a collection of our kinds."""
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{plural}"
+    return f"/apis/{API_VERSION}/namespaces/{namespace}/{plural}"
 
 
 def status_path(resource: Resource) -> str:
