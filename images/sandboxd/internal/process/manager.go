@@ -93,7 +93,8 @@ func (m *Manager) Pause() (int, error) {
 
 // Resume lets every process run on.
 func (m *Manager) Resume() error {
-	return signalAll(unix.SIGCONT)
+	_, err := signalAll(unix.SIGCONT)
+	return err
 }
 
 // Processes are all in the container but this one, its supervisors and zombies.
@@ -114,22 +115,22 @@ func (m *Manager) Processes() ([]int, error) {
 }
 
 const (
-	killAllWithin = 10 * time.Second
-	stopAllWithin = 10 * time.Second
+	signalAgain     = 2 * time.Millisecond
+	signalAllWithin = 10 * time.Second
 )
 
 // stopAll stops the whole pid namespace. A process stops when it next runs, so
 // it waits for that.
 func stopAll() error {
-	for give := time.Now().Add(stopAllWithin); time.Now().Before(give); time.Sleep(2 * time.Millisecond) {
-		if err := signalAll(unix.SIGSTOP); err != nil {
+	for give := time.Now().Add(signalAllWithin); time.Now().Before(give); time.Sleep(signalAgain) {
+		if _, err := signalAll(unix.SIGSTOP); err != nil {
 			return err
 		}
 		if allHalted() {
 			return nil
 		}
 	}
-	return fmt.Errorf("some processes did not stop within %v", stopAllWithin)
+	return fmt.Errorf("some processes did not stop within %v", signalAllWithin)
 }
 
 func allHalted() bool {
@@ -145,30 +146,30 @@ func allHalted() bool {
 	return true
 }
 
-// signalAll sends a signal to the whole pid namespace but this process.
-func signalAll(signal unix.Signal) error {
-	if os.Getpid() != 1 {
-		return fmt.Errorf("not PID 1: %v to everything would reach beyond this container", signal)
-	}
-	if err := unix.Kill(-1, signal); err != nil && !errors.Is(err, unix.ESRCH) {
-		return err
-	}
-	return nil
-}
-
-// killAll kills the whole pid namespace. One system call reaches all, and no
-// fork can slip out of it; it is repeated only until the last is reaped.
+// killAll kills the whole pid namespace; it repeats that only until the last is
+// reaped.
 func (m *Manager) killAll() error {
-	if os.Getpid() != 1 {
-		return errors.New("not PID 1: killing everything would reach beyond this container")
-	}
-	for give := time.Now().Add(killAllWithin); time.Now().Before(give); time.Sleep(2 * time.Millisecond) {
-		if errors.Is(unix.Kill(-1, unix.SIGKILL), unix.ESRCH) {
-			return nil
+	for give := time.Now().Add(signalAllWithin); time.Now().Before(give); time.Sleep(signalAgain) {
+		if some, err := signalAll(unix.SIGKILL); err != nil || !some {
+			return err
 		}
 		m.reaper.collect()
 	}
-	return fmt.Errorf("some processes outlived SIGKILL by %v", killAllWithin)
+	return fmt.Errorf("some processes outlived SIGKILL by %v", signalAllWithin)
+}
+
+// signalAll sends a signal to the whole pid namespace but this process, and
+// tells whether there was another. One system call reaches all, and no fork can
+// slip out of it.
+func signalAll(signal unix.Signal) (some bool, err error) {
+	if os.Getpid() != 1 {
+		return false, fmt.Errorf("not PID 1: %v to everything would reach beyond this container", signal)
+	}
+	err = unix.Kill(-1, signal)
+	if errors.Is(err, unix.ESRCH) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Largest is the process whose death would free the most memory, this one and
